@@ -1,0 +1,72 @@
+package recipe
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Defaults holds the values that a recipe may leave out, with their sources.
+func Defaults() Recipe {
+	return Recipe{
+		Numerics: "exact",
+		Data:     Data{NGram: 8}, // rStar2-Agent §5.1
+		Agent: Agent{
+			Tool:            "python_code_with_standard_io",
+			CallsPerTurn:    1,    // verl's default, which every published run used
+			StreamChars:     1000, // code-judge's MAX_STDOUT_ERROR_LENGTH
+			ResponseChars:   256,  // verl's max_tool_response_length
+			MaxPromptTokens: 2048,
+		},
+		Sandbox:    Sandbox{Isolation: "B", CPUSecs: 4, WallSecs: 12, MemoryMB: 256}, // code-judge runs rStar2 with 4 s; wall is only the net
+		SFT:        SFT{Schedule: "cosine", SaveEvery: 50},
+		RL:         RL{Algorithm: "grpo-roc", Selection: "paper", ClipLow: 0.2, ClipHigh: 0.28, Beta1: 0.9, Beta2: 0.999, MaxGradNorm: 1, Temperature: 1, Decay: 0.01},
+		Eval:       Eval{Temperature: 0.6}, // rStar2-Agent §5.1
+		Checkpoint: Checkpoint{Every: 5, Keep: 2},
+	}
+}
+
+// Read reads, completes and checks a recipe file. Relative paths in it are taken from the file's own folder.
+func Read(path string) (Recipe, error) {
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return Recipe{}, fmt.Errorf("recipe: %w", err)
+	}
+	r, err := Parse(body)
+	if err != nil {
+		return Recipe{}, fmt.Errorf("recipe %s: %w", path, err)
+	}
+	r.resolve(filepath.Dir(path))
+	return r, nil
+}
+
+// Parse decodes and checks a recipe. Errors show the line and name the key.
+func Parse(body []byte) (Recipe, error) {
+	r := Defaults()
+	if err := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict(), yaml.DisallowUnknownField()).Decode(&r); err != nil {
+		return Recipe{}, fmt.Errorf("%s", yaml.FormatError(err, false, true))
+	}
+	return r, r.Validate()
+}
+
+// resolve makes every path in the recipe absolute.
+func (r *Recipe) resolve(dir string) {
+	for _, p := range append([]*string{&r.Model.From, &r.Data.Problems, &r.Data.HeldOut, &r.Data.Demos}, pointers(r.Data.Benchmarks)...) {
+		if *p != "" && !filepath.IsAbs(*p) {
+			if abs, err := filepath.Abs(filepath.Join(dir, *p)); err == nil {
+				*p = abs
+			}
+		}
+	}
+}
+
+func pointers(s []string) []*string {
+	out := make([]*string, len(s))
+	for i := range s {
+		out[i] = &s[i]
+	}
+	return out
+}

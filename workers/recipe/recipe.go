@@ -1,0 +1,157 @@
+// Package recipe is what a user asks for: one YAML file that fixes a whole run.
+//
+// A recipe is strict: an unknown key, a value out of range or a combination that cannot work is an error that names the
+// key, what was found and what was expected. A recipe that passes Validate is complete: no component adds a default of
+// its own later, so two runs of the same recipe, seed and inputs are the same run.
+package recipe
+
+// Recipe is one training run.
+type Recipe struct {
+	Version    int        `yaml:"version" json:"version"` // format of this file: 1
+	Name       string     `yaml:"name" json:"name"`
+	Seed       uint64     `yaml:"seed" json:"seed"`
+	Numerics   string     `yaml:"numerics" json:"numerics"` // exact
+	Model      Model      `yaml:"model" json:"model"`
+	Data       Data       `yaml:"data" json:"data"`
+	Agent      Agent      `yaml:"agent" json:"agent"`
+	Sandbox    Sandbox    `yaml:"sandbox" json:"sandbox"`
+	SFT        SFT        `yaml:"sft" json:"sft"`
+	RL         RL         `yaml:"rl" json:"rl"`
+	Stages     []Stage    `yaml:"stages" json:"stages"`
+	Eval       Eval       `yaml:"eval" json:"eval"`
+	Checkpoint Checkpoint `yaml:"checkpoint" json:"checkpoint"`
+	// NumericsID names the backend, instruction set and kernel version whose bits the run holds; set when a run starts.
+	NumericsID string `yaml:"-" json:"numerics_id,omitempty"`
+}
+
+// Model says where the policy comes from: a Hugging Face folder, or a Qwen3 configuration initialised from scratch.
+type Model struct {
+	From string     `yaml:"from" json:"from,omitempty"` // Hugging Face folder with config.json, tokenizer.json and safetensors
+	Init *ModelInit `yaml:"init" json:"init,omitempty"`
+}
+
+// ModelInit is a Qwen3 architecture to initialise from scratch, with a BPE tokenizer trained on the run's own text.
+type ModelInit struct {
+	Hidden       int     `yaml:"hidden_size" json:"hidden_size"`
+	Layers       int     `yaml:"num_hidden_layers" json:"num_hidden_layers"`
+	Heads        int     `yaml:"num_attention_heads" json:"num_attention_heads"`
+	KVHeads      int     `yaml:"num_key_value_heads" json:"num_key_value_heads"`
+	HeadDim      int     `yaml:"head_dim" json:"head_dim"`
+	Intermediate int     `yaml:"intermediate_size" json:"intermediate_size"`
+	Vocab        int     `yaml:"vocab_size" json:"vocab_size"`
+	RopeTheta    float64 `yaml:"rope_theta" json:"rope_theta"`
+	MaxPosition  int     `yaml:"max_position_embeddings" json:"max_position_embeddings"`
+}
+
+// Data names the problems. Exactly one of Problems and Generate is set.
+type Data struct {
+	Problems     string    `yaml:"problems" json:"problems,omitempty"`             // JSONL of {problem, answer}
+	HeldOut      string    `yaml:"held_out" json:"held_out,omitempty"`             // JSONL; required with Problems unless HeldOutShare is set
+	HeldOutShare float64   `yaml:"held_out_share" json:"held_out_share"`           // share of curated Problems kept for evaluation
+	Demos        string    `yaml:"demonstrations" json:"demonstrations,omitempty"` // JSONL of SFT demonstrations
+	Benchmarks   []string  `yaml:"benchmarks" json:"benchmarks,omitempty"`         // JSONL files that training problems must not overlap
+	Generate     *Generate `yaml:"generate" json:"generate,omitempty"`
+	NGram        int       `yaml:"decontamination_ngram" json:"decontamination_ngram"` // words; rStar2-Agent §5.1 uses 8
+}
+
+// Generate asks for the generated integer-answer problems that ship with restar.
+type Generate struct {
+	Problems int `yaml:"problems" json:"problems"`
+	HeldOut  int `yaml:"held_out" json:"held_out"`
+	Demos    int `yaml:"demonstrations" json:"demonstrations"`
+}
+
+// Agent is the tool protocol of a rollout (rStar2-Agent §2.1).
+type Agent struct {
+	System          string `yaml:"system_prompt" json:"system_prompt"` // empty: the protocol's own text
+	Tool            string `yaml:"tool" json:"tool"`
+	CallsPerTurn    int    `yaml:"calls_per_turn" json:"calls_per_turn"`
+	StreamChars     int    `yaml:"stream_chars" json:"stream_chars"`               // stdout and stderr are each cut to this
+	ResponseChars   int    `yaml:"tool_response_chars" json:"tool_response_chars"` // then the whole response, in the middle
+	MaxPromptTokens int    `yaml:"max_prompt_tokens" json:"max_prompt_tokens"`     // longer problems are removed by curation
+}
+
+// Sandbox limits one tool call.
+type Sandbox struct {
+	Isolation string   `yaml:"isolation" json:"isolation"` // A: memory cgroup; B: per-process limits
+	CPUSecs   float64  `yaml:"cpu_seconds" json:"cpu_seconds"`
+	WallSecs  float64  `yaml:"wall_seconds" json:"wall_seconds"`
+	MemoryMB  int      `yaml:"memory_mb" json:"memory_mb"`
+	Preload   []string `yaml:"preload" json:"preload,omitempty"` // Python modules imported once, before calls are forked
+}
+
+// SFT is non-reasoning fine-tuning on demonstrations (rStar2-Agent §4.1). Steps 0 leaves the model as it is.
+type SFT struct {
+	Steps     int     `yaml:"steps" json:"steps"`
+	Batch     int     `yaml:"batch" json:"batch"` // demonstrations a step
+	LR        float64 `yaml:"learning_rate" json:"learning_rate"`
+	Schedule  string  `yaml:"schedule" json:"schedule"` // constant or cosine
+	Warmup    int     `yaml:"warmup_steps" json:"warmup_steps"`
+	Decay     float64 `yaml:"weight_decay" json:"weight_decay"`
+	SaveEvery int     `yaml:"save_every" json:"save_every"` // steps between checkpoints
+}
+
+// RL is the algorithm shared by all stages.
+type RL struct {
+	Algorithm     string  `yaml:"algorithm" json:"algorithm"` // grpo-roc
+	Selection     string  `yaml:"selection" json:"selection"` // paper or code (rStar2-Agent §2.2.3 or its released code)
+	ClipLow       float64 `yaml:"clip_low" json:"clip_low"`
+	ClipHigh      float64 `yaml:"clip_high" json:"clip_high"`
+	LR            float64 `yaml:"learning_rate" json:"learning_rate"`
+	Warmup        int     `yaml:"warmup_steps" json:"warmup_steps"`
+	Decay         float64 `yaml:"weight_decay" json:"weight_decay"`
+	Beta1         float64 `yaml:"beta1" json:"beta1"`
+	Beta2         float64 `yaml:"beta2" json:"beta2"`
+	MaxGradNorm   float64 `yaml:"max_grad_norm" json:"max_grad_norm"`
+	Temperature   float64 `yaml:"temperature" json:"temperature"`
+	StrictAnswers bool    `yaml:"strict_answers" json:"strict_answers"` // only \boxed inside <answer> counts
+}
+
+// Stage is one stage of reinforcement learning.
+type Stage struct {
+	Name           string  `yaml:"name" json:"name"`
+	Steps          int     `yaml:"steps" json:"steps"`
+	Prompts        int     `yaml:"prompts" json:"prompts"` // a step
+	Samples        int     `yaml:"samples" json:"samples"` // a prompt: 2G
+	Keep           int     `yaml:"keep" json:"keep"`       // G
+	ResponseTokens int     `yaml:"response_tokens" json:"response_tokens"`
+	Turns          int     `yaml:"turns" json:"turns"`
+	ResetOptimizer bool    `yaml:"reset_optimizer" json:"reset_optimizer"`
+	Filter         *Filter `yaml:"filter" json:"filter,omitempty"`
+}
+
+// Filter drops the problems that the stage's first policy already solves every time (rStar2-Agent §4.3, stage 3).
+type Filter struct {
+	Samples  int `yaml:"samples" json:"samples"`
+	Problems int `yaml:"problems" json:"problems"` // at most this many problems of the set are tried and kept
+}
+
+// Eval is evaluation on held-out problems, before RL and after each stage.
+type Eval struct {
+	Problems    int     `yaml:"problems" json:"problems"`
+	Samples     int     `yaml:"samples" json:"samples"` // k of avg@k, maj@k and pass@k
+	Temperature float64 `yaml:"temperature" json:"temperature"`
+	Turns       int     `yaml:"turns" json:"turns"`
+	Tokens      int     `yaml:"response_tokens" json:"response_tokens"`
+	EverySteps  int     `yaml:"every_steps" json:"every_steps"` // 0: only at stage ends
+}
+
+// Checkpoint says how often the whole training state is saved and how many saves are kept.
+type Checkpoint struct {
+	Every int `yaml:"every_steps" json:"every_steps"`
+	Keep  int `yaml:"keep" json:"keep"`
+}
+
+// Steps is the number of optimizer steps that the stages ask for in all.
+func (r Recipe) Steps() int {
+	n := 0
+	for _, s := range r.Stages {
+		n += s.Steps
+	}
+	return n
+}
+
+// FirstStep is the number of optimizer steps that earlier stages ask for.
+func (r Recipe) FirstStep(stage int) int {
+	return Recipe{Stages: r.Stages[:stage]}.Steps()
+}

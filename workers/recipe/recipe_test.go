@@ -1,0 +1,97 @@
+package recipe
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const good = `
+version: 1
+name: tiny
+seed: 7
+model:
+  init: {hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1, head_dim: 16,
+         intermediate_size: 64, vocab_size: 512, rope_theta: 10000, max_position_embeddings: 1024}
+data:
+  generate: {problems: 40, held_out: 10, demonstrations: 100}
+agent: {max_prompt_tokens: 512}
+sft: {steps: 4, batch: 4, learning_rate: 0.001}
+rl: {learning_rate: 0.0001}
+stages:
+  - {name: stage1, steps: 2, prompts: 2, samples: 4, keep: 2, response_tokens: 64, turns: 2}
+eval: {problems: 5, samples: 2, turns: 2, response_tokens: 64}
+`
+
+func TestACompleteRecipePasses(t *testing.T) {
+	r, err := Parse([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.RL.ClipHigh != 0.28 || r.Agent.StreamChars != 1000 || r.Steps() != 2 {
+		t.Errorf("defaults missing: %+v", r)
+	}
+}
+
+func TestARecipeSurvivesJSON(t *testing.T) {
+	r, err := Parse([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Recipe
+	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(r, back) {
+		t.Errorf("recipe changed over JSON (%v):\n%+v\n%+v", err, r, back)
+	}
+}
+
+func TestABadRecipeNamesTheKey(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, want string }{
+		"unknown key":        {"seed: 7", "seed: 7\nsede: 8", "sede"},
+		"unknown nested key": {"keep: 2,", "keep: 2, kept: 3,", "kept"},
+		"keep above samples": {"keep: 2", "keep: 9", "stages[0].keep"},
+		"kv heads":           {"num_key_value_heads: 1", "num_key_value_heads: 3", "num_key_value_heads"},
+		"no data":            {"generate: {problems: 40, held_out: 10, demonstrations: 100}", "decontamination_ngram: 8", "data"},
+		"clip order":         {"rl: {", "rl: {clip_low: 0.5, ", "rl.clip_high"},
+		"NaN":                {"learning_rate: 0.0001", "learning_rate: .nan", "rl.learning_rate"},
+		"stage called sft":   {"name: stage1", "name: sft", "stages[0].name"},
+		"too long":           {"response_tokens: 64, turns: 2}\neval", "response_tokens: 900, turns: 2}\neval", "stages[0].response_tokens"},
+		"tempered rollouts":  {"rl: {", "rl: {temperature: 0.7, ", "rl.temperature"},
+		"sft without demos":  {", demonstrations: 100", "", "sft.steps"},
+		"a wrong type":       {"seed: 7", "seed: [7]", "seed"},
+		"two model sources":  {"model:", "model:\n  from: /somewhere", "model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(good, c.from) {
+				t.Fatalf("the test's own text lacks %q", c.from)
+			}
+			_, err := Parse([]byte(strings.Replace(good, c.from, c.to, 1)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one that names %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestPathsAreTakenFromTheRecipesFolder(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.yaml")
+	text := strings.Replace(good, "generate: {problems: 40, held_out: 10, demonstrations: 100}",
+		"problems: p.jsonl\n  held_out_share: 0.1\n  demonstrations: d.jsonl\n  benchmarks: [b.jsonl]", 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Data.Problems != filepath.Join(dir, "p.jsonl") || r.Data.Benchmarks[0] != filepath.Join(dir, "b.jsonl") {
+		t.Errorf("paths %q and %q, want them in %s", r.Data.Problems, r.Data.Benchmarks, dir)
+	}
+}

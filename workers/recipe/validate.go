@@ -1,0 +1,168 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+)
+
+// Names become path segments of store keys and workflow ids, so they are kept to one safe alphabet.
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// Validate reports every value that cannot work, each with its key, what was found and what was expected.
+func (r Recipe) Validate() error {
+	var c checks
+	c.that(r.Version == 1, "version", r.Version, "1")
+	c.that(nameForm.MatchString(r.Name), "name", r.Name, "lower-case letters, digits and hyphens, at most 40")
+	c.that(r.Numerics == "exact", "numerics", r.Numerics, "exact (the only mode of the CPU backend)")
+	r.Model.check(&c)
+	r.Data.check(&c)
+	r.Agent.check(&c)
+	r.Sandbox.check(&c)
+	r.SFT.check(&c, r.Data)
+	r.RL.check(&c)
+	c.that(len(r.Stages) > 0 && len(r.Stages) < 200, "stages", len(r.Stages), "at least one stage")
+	seen := map[string]bool{"sft": true} // the fine-tuning stage's own name in the store
+	for i, s := range r.Stages {
+		s.check(&c, fmt.Sprintf("stages[%d].", i), seen)
+		seen[s.Name] = true
+	}
+	r.Eval.check(&c)
+	c.that(r.Checkpoint.Every > 0, "checkpoint.every_steps", r.Checkpoint.Every, "a positive number")
+	c.that(r.Checkpoint.Keep >= 2, "checkpoint.keep", r.Checkpoint.Keep, "2 or more: the newest may be in the process of being saved")
+	r.checkLengths(&c)
+	return errors.Join(c...)
+}
+
+// checkLengths makes sure that the longest allowed trajectory has a position for every token.
+func (r Recipe) checkLengths(c *checks) {
+	if r.Model.Init == nil {
+		return
+	}
+	for i, s := range r.Stages {
+		need := r.Agent.MaxPromptTokens + s.ResponseTokens
+		c.that(need <= r.Model.Init.MaxPosition, fmt.Sprintf("stages[%d].response_tokens", i), need,
+			fmt.Sprintf("agent.max_prompt_tokens + response_tokens <= model.init.max_position_embeddings (%d)", r.Model.Init.MaxPosition))
+	}
+	need := r.Agent.MaxPromptTokens + r.Eval.Tokens
+	c.that(need <= r.Model.Init.MaxPosition, "eval.response_tokens", need,
+		fmt.Sprintf("agent.max_prompt_tokens + response_tokens <= model.init.max_position_embeddings (%d)", r.Model.Init.MaxPosition))
+}
+
+func (m Model) check(c *checks) {
+	c.that((m.From == "") != (m.Init == nil), "model", fmt.Sprintf("from=%q init=%v", m.From, m.Init != nil), "exactly one of from and init")
+	if m.Init == nil {
+		return
+	}
+	i := *m.Init
+	c.positive("model.init.hidden_size", i.Hidden)
+	c.positive("model.init.num_hidden_layers", i.Layers)
+	c.positive("model.init.num_attention_heads", i.Heads)
+	c.positive("model.init.num_key_value_heads", i.KVHeads)
+	c.that(i.KVHeads > 0 && i.Heads%max(i.KVHeads, 1) == 0, "model.init.num_key_value_heads", i.KVHeads, fmt.Sprintf("a divisor of num_attention_heads (%d)", i.Heads))
+	c.that(i.HeadDim > 0 && i.HeadDim%2 == 0, "model.init.head_dim", i.HeadDim, "a positive even number (rotary pairs)")
+	c.positive("model.init.intermediate_size", i.Intermediate)
+	c.that(i.Vocab >= 320, "model.init.vocab_size", i.Vocab, "320 or more (256 bytes, the markers and room for merges)")
+	c.that(finite(i.RopeTheta) && i.RopeTheta > 1, "model.init.rope_theta", i.RopeTheta, "a number above 1")
+	c.positive("model.init.max_position_embeddings", i.MaxPosition)
+}
+
+func (d Data) check(c *checks) {
+	c.that((d.Problems == "") != (d.Generate == nil), "data", fmt.Sprintf("problems=%q generate=%v", d.Problems, d.Generate != nil), "exactly one of problems and generate")
+	c.that(d.NGram >= 4 && d.NGram <= 64, "data.decontamination_ngram", d.NGram, "4 to 64 words")
+	if d.Problems != "" {
+		share := finite(d.HeldOutShare) && d.HeldOutShare > 0 && d.HeldOutShare < 1
+		c.that((d.HeldOut != "") != share, "data.held_out", d.HeldOut, "either a file, or held_out_share between 0 and 1")
+	}
+	if g := d.Generate; g != nil {
+		c.positive("data.generate.problems", g.Problems)
+		c.positive("data.generate.held_out", g.HeldOut)
+		c.that(g.Demos >= 0, "data.generate.demonstrations", g.Demos, "0 or more")
+		c.that(d.HeldOut == "" && d.HeldOutShare == 0 && d.Demos == "", "data.generate", "held_out, held_out_share or demonstrations beside it", "generate alone")
+	}
+}
+
+func (a Agent) check(c *checks) {
+	c.that(a.Tool != "", "agent.tool", a.Tool, "the tool's name")
+	c.that(a.CallsPerTurn >= 1 && a.CallsPerTurn <= 16, "agent.calls_per_turn", a.CallsPerTurn, "1 to 16")
+	c.that(a.StreamChars >= 16, "agent.stream_chars", a.StreamChars, "16 or more")
+	c.that(a.ResponseChars >= 64, "agent.tool_response_chars", a.ResponseChars, "64 or more")
+	c.positive("agent.max_prompt_tokens", a.MaxPromptTokens)
+}
+
+func (s Sandbox) check(c *checks) {
+	c.that(s.Isolation == "A" || s.Isolation == "B", "sandbox.isolation", s.Isolation, "A (memory cgroup) or B (per-process limits)")
+	c.that(finite(s.CPUSecs) && s.CPUSecs > 0 && s.CPUSecs <= 600, "sandbox.cpu_seconds", s.CPUSecs, "above 0, at most 600")
+	c.that(finite(s.WallSecs) && s.WallSecs >= s.CPUSecs, "sandbox.wall_seconds", s.WallSecs, fmt.Sprintf("at least cpu_seconds (%v)", s.CPUSecs))
+	c.that(s.MemoryMB >= 64, "sandbox.memory_mb", s.MemoryMB, "64 or more")
+}
+
+func (s SFT) check(c *checks, d Data) {
+	c.that(s.Steps >= 0, "sft.steps", s.Steps, "0 or more")
+	if s.Steps == 0 {
+		return
+	}
+	has := d.Demos != "" || d.Generate != nil && d.Generate.Demos > 0
+	c.that(has, "sft.steps", s.Steps, "0, or data.demonstrations (or data.generate.demonstrations) to learn from")
+	c.positive("sft.batch", s.Batch)
+	c.rate("sft.learning_rate", s.LR)
+	c.that(s.Schedule == "cosine" || s.Schedule == "constant", "sft.schedule", s.Schedule, "cosine or constant")
+	c.that(s.Warmup >= 0 && s.Warmup <= s.Steps, "sft.warmup_steps", s.Warmup, fmt.Sprintf("0 to steps (%d)", s.Steps))
+	c.that(finite(s.Decay) && s.Decay >= 0, "sft.weight_decay", s.Decay, "0 or more")
+	c.positive("sft.save_every", s.SaveEvery)
+}
+
+func (r RL) check(c *checks) {
+	c.that(r.Algorithm == "grpo-roc", "rl.algorithm", r.Algorithm, "grpo-roc")
+	c.that(r.Selection == "paper" || r.Selection == "code", "rl.selection", r.Selection, "paper or code")
+	c.that(finite(r.ClipLow) && r.ClipLow > 0 && r.ClipLow < 1, "rl.clip_low", r.ClipLow, "between 0 and 1")
+	c.that(finite(r.ClipHigh) && r.ClipHigh >= r.ClipLow && r.ClipHigh < 1, "rl.clip_high", r.ClipHigh, fmt.Sprintf("clip_low (%v) to 1", r.ClipLow))
+	c.rate("rl.learning_rate", r.LR)
+	c.that(r.Warmup >= 0, "rl.warmup_steps", r.Warmup, "0 or more")
+	c.that(finite(r.Decay) && r.Decay >= 0, "rl.weight_decay", r.Decay, "0 or more")
+	c.that(r.Beta1 >= 0 && r.Beta1 < 1, "rl.beta1", r.Beta1, "0 to below 1")
+	c.that(r.Beta2 > 0 && r.Beta2 < 1, "rl.beta2", r.Beta2, "above 0, below 1")
+	c.that(finite(r.MaxGradNorm) && r.MaxGradNorm > 0, "rl.max_grad_norm", r.MaxGradNorm, "above 0")
+	c.that(r.Temperature == 1, "rl.temperature", r.Temperature, "1: the trainer's log-probs are those of the untempered policy")
+}
+
+func (s Stage) check(c *checks, at string, seen map[string]bool) {
+	c.that(nameForm.MatchString(s.Name) && !seen[s.Name], at+"name", s.Name, "a name of its own (lower-case letters, digits, hyphens; not sft)")
+	c.positive(at+"steps", s.Steps)
+	c.positive(at+"prompts", s.Prompts)
+	c.that(s.Samples >= 2 && s.Samples < 1<<16, at+"samples", s.Samples, "2 or more")
+	c.that(s.Keep >= 2 && s.Keep <= s.Samples, at+"keep", s.Keep, fmt.Sprintf("2 to samples (%d)", s.Samples))
+	c.that(s.ResponseTokens >= 16, at+"response_tokens", s.ResponseTokens, "16 or more")
+	c.that(s.Turns >= 1 && s.Turns < 4096, at+"turns", s.Turns, "1 to 4095")
+	if f := s.Filter; f != nil {
+		c.that(f.Samples >= 1 && f.Samples < 1<<16, at+"filter.samples", f.Samples, "1 or more")
+		c.positive(at+"filter.problems", f.Problems)
+	}
+}
+
+func (e Eval) check(c *checks) {
+	c.positive("eval.problems", e.Problems)
+	c.that(e.Samples >= 1 && e.Samples < 1<<16, "eval.samples", e.Samples, "1 or more")
+	c.that(finite(e.Temperature) && e.Temperature >= 0 && e.Temperature <= 2, "eval.temperature", e.Temperature, "0 to 2")
+	c.that(e.Turns >= 1 && e.Turns < 4096, "eval.turns", e.Turns, "1 to 4095")
+	c.that(e.Tokens >= 16, "eval.response_tokens", e.Tokens, "16 or more")
+	c.that(e.EverySteps >= 0, "eval.every_steps", e.EverySteps, "0 or more")
+}
+
+// checks gathers what is wrong with a recipe.
+type checks []error
+
+func (c *checks) that(ok bool, key string, found any, expected string) {
+	if !ok {
+		*c = append(*c, fmt.Errorf("%s is %v, want %s", key, found, expected))
+	}
+}
+
+func (c *checks) positive(key string, n int) { c.that(n > 0, key, n, "a positive number") }
+
+func (c *checks) rate(key string, lr float64) {
+	c.that(finite(lr) && lr > 0 && lr <= 0.1, key, lr, "above 0, at most 0.1")
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,20 @@
+package cpu
+
+const hasAssembly = false
+
+func asmPanel(isa, *tile, bool)                                           { panic("no assembly") }
+func asmMax(isa, *float32, int, *[lanes]float32)                          { panic("no assembly") }
+func asmExpSum(_ isa, _ *float32, _ int, _ float32, _, _ *[lanes]float32) { panic("no assembly") }
+func asmProbsGrad(_ isa, _ *float32, _ int, _, _ float32)                 { panic("no assembly") }
+func asmDot(_ isa, _, _ *float32, _ int, _ *[lanes]float32)               { panic("no assembly") }
+func asmTriple(_ isa, _, _, _ *float32, _ int, _ *[lanes]float32)         { panic("no assembly") }
+func asmScaleWeight(_ isa, _, _, _ *float32, _ int, _ float32)            { panic("no assembly") }
+func asmNormGrad(_ isa, _, _, _, _ *float32, _ int, _, _ float32)         { panic("no assembly") }
+func asmNormWeightGrad(_ isa, _, _, _ *float32, _ int, _ float32)         { panic("no assembly") }
+func asmScale(isa, *float32, int, float32)                                { panic("no assembly") }
+func asmAccumulate(_ isa, _, _ *float32, _ int)                           { panic("no assembly") }
+func asmSwiglu(_ isa, _, _, _ *float32, _ int)                            { panic("no assembly") }
+func asmSwigluGrad(_ isa, _, _, _, _, _ *float32, _ int)                  { panic("no assembly") }
+func asmSoftmaxRows(_ isa, _ *float32, _ int, _ *int32, _, _, _ *float32) { panic("no assembly") }
+func asmProbRows(_ isa, _, _ *float32, _ int, _ *int32, _, _ *float32)    { panic("no assembly") }
+func asmAdamW(_ isa, _, _, _, _ *float32, _ int, _ *adamwConstants)       { panic("no assembly") }

@@ -1,0 +1,169 @@
+// Package cpu is the kernels backend of the central processor: Go around generated assembly, no C.
+//
+// Invariants:
+//
+//   - Memory is host memory: Wrap shares it, and Download of a shared view is free of surprises only after Sync.
+//   - Operations run at once, in the caller's goroutine and helpers that end before the operation returns.
+//   - Work is cut into items that own their outputs. Which thread runs an item never reaches a bit of the result.
+//   - An instruction path (avx512, avx2, generic) is part of the numerics id. Within one path all promises of package kernels hold.
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+// Version counts changes of the numerics: any change of a polynomial, an order of summation or a rounding raises it.
+const Version = 1
+
+// EnvISA names the environment variable that forces an instruction path.
+const EnvISA = "RESTAR_CPU_ISA"
+
+// isa is an instruction path.
+type isa int
+
+const (
+	generic isa = iota
+	avx2
+	avx512
+)
+
+var isaNames = [...]string{"generic", "avx2", "avx512"}
+
+// Backend implements kernels.Backend on one instruction path. It has no state and may be shared.
+type Backend struct{ isa isa }
+
+var _ kernels.Backend = (*Backend)(nil)
+
+// Paths lists the instruction paths that this processor can run, best first.
+func Paths() []string {
+	var names []string
+	for i := best(); i >= generic; i-- {
+		names = append(names, isaNames[i])
+	}
+	return names
+}
+
+func best() isa {
+	switch {
+	case hasAssembly && cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL):
+		return avx512
+	case hasAssembly && cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3):
+		return avx2
+	}
+	return generic
+}
+
+// New returns the backend of a named path, or of the best one when name is empty.
+func New(name string) (*Backend, error) {
+	if name == "" {
+		return &Backend{best()}, nil
+	}
+	for i, n := range isaNames {
+		if n == name && isa(i) <= best() {
+			return &Backend{isa(i)}, nil
+		}
+	}
+	return nil, fmt.Errorf("cpu instruction path %q: this processor runs %s; unset or change %s",
+		name, strings.Join(Paths(), ", "), EnvISA)
+}
+
+// FromEnv is New with the path named by the environment.
+func FromEnv() (*Backend, error) { return New(os.Getenv(EnvISA)) }
+
+// NumericsID names path, precision and version, and the architecture when it is not the usual one.
+func (b *Backend) NumericsID() string {
+	id := fmt.Sprintf("cpu-%s-fp32-v%d", isaNames[b.isa], Version)
+	if runtime.GOARCH != "amd64" {
+		id += "-" + runtime.GOARCH
+	}
+	return id
+}
+
+// memory is host memory of one element type.
+type memory struct {
+	floats []float32
+	ints   []int32
+}
+
+func (m *memory) Len() int { return max(len(m.floats), len(m.ints)) }
+
+// Floats allocates n zeroed floats.
+func (b *Backend) Floats(n int) (kernels.View, error) { return b.Wrap(make([]float32, n)) }
+
+// Ints allocates n zeroed ints.
+func (b *Backend) Ints(n int) (kernels.View, error) {
+	return kernels.View{Mem: &memory{ints: make([]int32, n)}, Len: n}, nil
+}
+
+// Wrap shares host memory.
+func (b *Backend) Wrap(host []float32) (kernels.View, error) {
+	return kernels.View{Mem: &memory{floats: host}, Len: len(host)}, nil
+}
+
+// Upload copies host into dst; it costs nothing when they are the same memory.
+func (b *Backend) Upload(s kernels.Stream, dst kernels.View, host []float32) {
+	st := s.(*stream)
+	if d := st.floats("Upload", "dst", dst, len(host)); st.err == nil {
+		move(d, host)
+	}
+}
+
+// UploadInts copies host into dst.
+func (b *Backend) UploadInts(s kernels.Stream, dst kernels.View, host []int32) {
+	st := s.(*stream)
+	if d := st.ints("UploadInts", "dst", dst, len(host)); st.err == nil {
+		copy(d, host)
+	}
+}
+
+// Download copies src into host.
+func (b *Backend) Download(s kernels.Stream, host []float32, src kernels.View) {
+	st := s.(*stream)
+	if d := st.floats("Download", "src", src, len(host)); st.err == nil {
+		move(host, d)
+	}
+}
+
+// Copy copies floats.
+func (b *Backend) Copy(s kernels.Stream, dst, src kernels.View) {
+	st := s.(*stream)
+	d, x := st.floats("Copy", "dst", dst, dst.Len), st.floats("Copy", "src", src, dst.Len)
+	if st.err == nil {
+		move(d, x)
+	}
+}
+
+// Clear zeroes floats.
+func (b *Backend) Clear(s kernels.Stream, dst kernels.View) {
+	st := s.(*stream)
+	if d := st.floats("Clear", "dst", dst, dst.Len); st.err == nil {
+		clear(d)
+	}
+}
+
+func move(dst, src []float32) {
+	if len(dst) > 0 && &dst[0] != &src[0] {
+		copy(dst, src)
+	}
+}
+
+// NewStream returns a stream that uses at most o.Parallelism threads, or GOMAXPROCS.
+func (b *Backend) NewStream(o kernels.StreamOptions) kernels.Stream {
+	return &stream{limit: o.Parallelism}
+}
+
+// Sync reports the first error; operations have already run.
+func (s *stream) Sync(ctx context.Context) error {
+	if s.err != nil {
+		return s.err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,141 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+// headViews are the resolved operands of Heads and HeadsGrad.
+type headViews struct {
+	qkv, wq, wk, cos, sin []float32
+	pos                   []int32
+}
+
+func (s *stream) heads(op string, a *kernels.HeadsArgs) headViews {
+	d := a.Geometry.Dim
+	v := headViews{
+		qkv: s.floats(op, "QKV", a.QKV, a.Rows*a.Geometry.QKV()),
+		wq:  s.floats(op, "WQ", a.WQ, d), wk: s.floats(op, "WK", a.WK, d),
+		cos: s.atLeast(op, "Cos", a.Cos, d/2), sin: s.atLeast(op, "Sin", a.Sin, d/2),
+		pos: s.ints(op, "Positions", a.Positions, a.Rows),
+	}
+	if s.err == nil {
+		s.inRange(op, v.pos, min(len(v.cos), len(v.sin))/(d/2))
+	}
+	return v
+}
+
+func (v *headViews) angles(row, dim int) (cos, sin []float32) {
+	p, h := int(v.pos[row]), dim/2
+	return v.cos[p*h : (p+1)*h], v.sin[p*h : (p+1)*h]
+}
+
+// queryScale is the factor of scores, applied to queries.
+func queryScale(dim int) float32 { return float32(1 / math.Sqrt(float64(dim))) }
+
+// Heads splits, normalises, rotates and scales.
+func (b *Backend) Heads(s kernels.Stream, a kernels.HeadsArgs) {
+	st, g := s.(*stream), a.Geometry
+	v := st.heads("Heads", &a)
+	q := st.floats("Heads", "Q", a.Q, a.Rows*g.Heads*g.Dim)
+	k := st.floats("Heads", "K", a.K, a.Rows*g.KVHeads*g.Dim)
+	vv := st.floats("Heads", "V", a.V, a.Rows*g.KVHeads*g.Dim)
+	if st.err != nil {
+		return
+	}
+	st.rows(a.Rows, rowsPerItem, func(w *worker, from, to int) {
+		tmp := w.buffer(0, g.Dim)
+		for r := from; r < to; r++ {
+			b.headRow(&a, &v, r, q, k, vv, tmp)
+		}
+	})
+}
+
+// queryAt is the offset of query head h of row r in the layout [KVHeads, Rows*Group, Dim].
+func queryAt(g kernels.Geometry, rows, r, h int) int {
+	n := g.Group()
+	return ((h/n*rows+r)*n + h%n) * g.Dim
+}
+
+func (b *Backend) headRow(a *kernels.HeadsArgs, v *headViews, r int, q, k, vv, tmp []float32) {
+	g := a.Geometry
+	cos, sin := v.angles(r, g.Dim)
+	row := v.qkv[r*g.QKV() : (r+1)*g.QKV()]
+	for h := range g.Heads + g.KVHeads {
+		x := row[h*g.Dim : (h+1)*g.Dim]
+		if h < g.Heads {
+			b.scaleWeight(tmp, x, v.wq, b.rstd(x, a.Eps))
+			at := queryAt(g, a.Rows, r, h)
+			rotate(q[at:at+g.Dim], tmp, cos, sin, 1, queryScale(g.Dim))
+			continue
+		}
+		b.scaleWeight(tmp, x, v.wk, b.rstd(x, a.Eps))
+		at := ((h-g.Heads)*a.Rows + r) * g.Dim
+		rotate(k[at:at+g.Dim], tmp, cos, sin, 1, 1)
+	}
+	for h := range g.KVHeads {
+		at := (h*a.Rows + r) * g.Dim
+		copy(vv[at:at+g.Dim], row[(g.Heads+g.KVHeads+h)*g.Dim:])
+	}
+}
+
+// HeadsGrad first turns DQ and DK, row by row, into the terms of the weights' gradients, then sums these over rows.
+// The contents of DQ and DK are lost.
+func (b *Backend) HeadsGrad(s kernels.Stream, a kernels.HeadsGradArgs) {
+	st, g := s.(*stream), a.Geometry
+	v := st.heads("HeadsGrad", &a.HeadsArgs)
+	n := a.Rows * g.KVHeads * g.Dim
+	dq, dk := st.floats("HeadsGrad", "DQ", a.DQ, a.Rows*g.Heads*g.Dim), st.floats("HeadsGrad", "DK", a.DK, n)
+	dv, out := st.floats("HeadsGrad", "DV", a.DV, n), st.floats("HeadsGrad", "DQKV", a.DQKV, a.Rows*g.QKV())
+	dwq, dwk := st.floats("HeadsGrad", "DWQ", a.DWQ, g.Dim), st.floats("HeadsGrad", "DWK", a.DWK, g.Dim)
+	if st.err != nil {
+		return
+	}
+	st.rows(a.Rows, rowsPerItem, func(w *worker, from, to int) {
+		tmp := w.buffer(0, g.Dim)
+		for r := from; r < to; r++ {
+			b.headRowGrad(&a.HeadsArgs, &v, r, dq, dk, dv, out, tmp)
+		}
+	})
+	st.parallel(2, func(_ *worker, i int) {
+		if i == 0 {
+			b.sumHeads(dwq, dq, g, a.Rows, g.Heads)
+		} else {
+			b.sumHeads(dwk, dk, kernels.Geometry{Heads: g.KVHeads, KVHeads: g.KVHeads, Dim: g.Dim}, a.Rows, g.KVHeads)
+		}
+	})
+}
+
+func (b *Backend) sumHeads(dw, terms []float32, g kernels.Geometry, rows, heads int) {
+	for r := range rows {
+		for h := range heads {
+			at := queryAt(g, rows, r, h)
+			b.accumulate(dw, terms[at:at+g.Dim])
+		}
+	}
+}
+
+func (b *Backend) headRowGrad(a *kernels.HeadsArgs, v *headViews, r int, dq, dk, dv, out, tmp []float32) {
+	g := a.Geometry
+	cos, sin := v.angles(r, g.Dim)
+	row, drow := v.qkv[r*g.QKV():(r+1)*g.QKV()], out[r*g.QKV():(r+1)*g.QKV()]
+	for h := range g.Heads + g.KVHeads {
+		x, dx := row[h*g.Dim:(h+1)*g.Dim], drow[h*g.Dim:(h+1)*g.Dim]
+		d, w, factor := dq, v.wq, queryScale(g.Dim)
+		at := queryAt(g, a.Rows, r, h)
+		if h >= g.Heads {
+			d, w, factor, at = dk, v.wk, 1, ((h-g.Heads)*a.Rows+r)*g.Dim
+		}
+		terms := d[at : at+g.Dim]
+		rotate(tmp, terms, cos, sin, -1, factor)
+		rstd := b.rstd(x, a.Eps)
+		clear(dx)
+		b.normRowGrad(dx, tmp, x, w, rstd)
+		b.scaleWeight(terms, x, tmp, rstd)
+	}
+	for h := range g.KVHeads {
+		at := (h*a.Rows + r) * g.Dim
+		copy(drow[(g.Heads+g.KVHeads+h)*g.Dim:], dv[at:at+g.Dim])
+	}
+}

@@ -1,0 +1,135 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+// rowsPerItem is the number of rows that one item of row work takes: some microseconds of work.
+const rowsPerItem = 32
+
+// Embedding gathers rows of a table.
+func (b *Backend) Embedding(s kernels.Stream, out, table, ids kernels.View, rows, dim int) {
+	st := s.(*stream)
+	o, id := st.floats("Embedding", "out", out, rows*dim), st.ints("Embedding", "ids", ids, rows)
+	t := st.atLeast("Embedding", "table", table, dim)
+	if st.err != nil || !st.inRange("Embedding", id, len(t)/dim) {
+		return
+	}
+	for r, i := range id {
+		copy(o[r*dim:(r+1)*dim], t[int(i)*dim:])
+	}
+}
+
+func (s *stream) inRange(op string, ids []int32, n int) bool {
+	for r, i := range ids {
+		if i < 0 || int(i) >= n {
+			s.fail("%s: ids[%d] is %d, want 0 <= id < %d", op, r, i, n)
+			return false
+		}
+	}
+	return true
+}
+
+// EmbeddingGrad scatters rows into a table, rows ascending.
+func (b *Backend) EmbeddingGrad(s kernels.Stream, dtable, dout, ids kernels.View, rows, dim int) {
+	st := s.(*stream)
+	d, id := st.floats("EmbeddingGrad", "dout", dout, rows*dim), st.ints("EmbeddingGrad", "ids", ids, rows)
+	t := st.atLeast("EmbeddingGrad", "dtable", dtable, dim)
+	if st.err != nil || !st.inRange("EmbeddingGrad", id, len(t)/dim) {
+		return
+	}
+	for r, i := range id {
+		b.accumulate(t[int(i)*dim:int(i+1)*dim], d[r*dim:(r+1)*dim])
+	}
+}
+
+// rstd is 1/sqrt(mean(x^2)+eps).
+func (b *Backend) rstd(x []float32, eps float32) float32 {
+	return float32(1 / math.Sqrt(float64(b.sumSquares(x)/float32(len(x))+eps)))
+}
+
+// RMSNorm normalises rows.
+func (b *Backend) RMSNorm(s kernels.Stream, y, rstd, x, w kernels.View, rows, dim int, eps float32) {
+	st := s.(*stream)
+	yy, rr := st.floats("RMSNorm", "y", y, rows*dim), st.floats("RMSNorm", "rstd", rstd, rows)
+	xx, ww := st.floats("RMSNorm", "x", x, rows*dim), st.floats("RMSNorm", "w", w, dim)
+	if st.err != nil {
+		return
+	}
+	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+		for r := from; r < to; r++ {
+			row := xx[r*dim : (r+1)*dim]
+			rr[r] = b.rstd(row, eps)
+			b.scaleWeight(yy[r*dim:(r+1)*dim], row, ww, rr[r])
+		}
+	})
+}
+
+// RMSNormGrad: with g = dy*w, dx += rstd g - x rstd^3 mean(g x).
+func (b *Backend) RMSNormGrad(s kernels.Stream, dx, dy, x, w, rstd kernels.View, rows, dim int) {
+	st := s.(*stream)
+	d, g := st.floats("RMSNormGrad", "dx", dx, rows*dim), st.floats("RMSNormGrad", "dy", dy, rows*dim)
+	xx, ww := st.floats("RMSNormGrad", "x", x, rows*dim), st.floats("RMSNormGrad", "w", w, dim)
+	rr := st.floats("RMSNormGrad", "rstd", rstd, rows)
+	if st.err != nil {
+		return
+	}
+	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+		for r := from; r < to; r++ {
+			i, j := r*dim, (r+1)*dim
+			b.normRowGrad(d[i:j], g[i:j], xx[i:j], ww, rr[r])
+		}
+	})
+}
+
+func (b *Backend) normRowGrad(dx, dy, x, w []float32, r float32) {
+	c := float32(float32(r*r)*r) * (b.triple(dy, w, x) / float32(len(x)))
+	b.normGrad(dx, dy, x, w, r, c)
+}
+
+// RMSNormWeightGrad cuts columns into items; each runs over the rows ascending.
+func (b *Backend) RMSNormWeightGrad(s kernels.Stream, dw, dy, x, rstd kernels.View, rows, dim int) {
+	st := s.(*stream)
+	w, g := st.floats("RMSNormWeightGrad", "dw", dw, dim), st.floats("RMSNormWeightGrad", "dy", dy, rows*dim)
+	xx, rr := st.floats("RMSNormWeightGrad", "x", x, rows*dim), st.floats("RMSNormWeightGrad", "rstd", rstd, rows)
+	if st.err != nil {
+		return
+	}
+	st.rows(dim, 4*lanes, func(_ *worker, from, to int) {
+		for r := range rows {
+			b.normWeightGrad(w[from:to], g[r*dim+from:r*dim+to], xx[r*dim+from:r*dim+to], rr[r])
+		}
+	})
+}
+
+// SwiGLU gates rows.
+func (b *Backend) SwiGLU(s kernels.Stream, y, gateUp kernels.View, rows, ff int) {
+	st := s.(*stream)
+	yy, gu := st.floats("SwiGLU", "y", y, rows*ff), st.floats("SwiGLU", "gateUp", gateUp, 2*rows*ff)
+	if st.err != nil {
+		return
+	}
+	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+		for r := from; r < to; r++ {
+			b.swiglu(yy[r*ff:(r+1)*ff], gu[2*r*ff:(2*r+1)*ff], gu[(2*r+1)*ff:(2*r+2)*ff])
+		}
+	})
+}
+
+// SwiGLUGrad is its gradient.
+func (b *Backend) SwiGLUGrad(s kernels.Stream, dGateUp, dy, gateUp kernels.View, rows, ff int) {
+	st := s.(*stream)
+	d, g := st.floats("SwiGLUGrad", "dGateUp", dGateUp, 2*rows*ff), st.floats("SwiGLUGrad", "dy", dy, rows*ff)
+	gu := st.floats("SwiGLUGrad", "gateUp", gateUp, 2*rows*ff)
+	if st.err != nil {
+		return
+	}
+	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+		for r := from; r < to; r++ {
+			i, j, k := 2*r*ff, (2*r+1)*ff, (2*r+2)*ff
+			b.swigluGrad(d[i:j], d[j:k], g[r*ff:(r+1)*ff], gu[i:j], gu[j:k])
+		}
+	})
+}

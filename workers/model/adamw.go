@@ -1,0 +1,42 @@
+package model
+
+import (
+	"context"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+// AdamW updates one tensor's weights w and moments m and v from its gradient g, element by element, on the host's backend.
+func AdamW(ctx context.Context, w, m, v, g []float32, step kernels.AdamWStep) error {
+	b, err := host()
+	if err != nil {
+		return err
+	}
+	var views [4]kernels.View
+	for i, x := range [][]float32{w, m, v, g} {
+		if views[i], err = b.Wrap(x); err != nil {
+			return err
+		}
+	}
+	s := b.NewStream(kernels.StreamOptions{})
+	b.AdamW(s, views[0], views[1], views[2], views[3], len(w), step)
+	for i, x := range [][]float32{w, m, v} {
+		b.Download(s, x, views[i])
+	}
+	return s.Sync(ctx)
+}
+
+// SumSquares returns the sum of squares of x in float64, in an order that depends on len(x) only.
+func SumSquares(ctx context.Context, x []float32) (float64, error) {
+	b, err := host()
+	if err != nil {
+		return 0, err
+	}
+	view, err := b.Wrap(x)
+	if err != nil {
+		return 0, err
+	}
+	s, sum := b.NewStream(kernels.StreamOptions{}), 0.0
+	b.SumSquares(s, &sum, view, len(x))
+	return sum, s.Sync(ctx)
+}

@@ -1,0 +1,195 @@
+package model
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/restar-rl/restar/kernels/cpu"
+)
+
+// trajectory is a sequence as a sampler sees it: cached, and read piece by piece.
+type trajectory struct {
+	ids    []int32
+	blocks []int
+	done   int
+	logp   []float32 // of ids[1:], from Extend's logits
+}
+
+// advance extends every trajectory that still has tokens by step(i) tokens in one call.
+func advance(t *testing.T, m *Model, ws *Workspace, c *KVCache, trs []*trajectory, step func(i int) int) bool {
+	t.Helper()
+	var spans []Span
+	var who []*trajectory
+	for i, tr := range trs {
+		n := min(step(i), len(tr.ids)-tr.done)
+		if n <= 0 {
+			continue
+		}
+		spans = append(spans, Span{IDs: tr.ids[tr.done : tr.done+n], Start: tr.done, Blocks: tr.blocks, Want: true})
+		who = append(who, tr)
+	}
+	if len(spans) == 0 {
+		return false
+	}
+	logits, err := m.Extend(t.Context(), ws, spans, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := m.Config.VocabSize
+	for i, tr := range who {
+		tr.done += len(spans[i].IDs)
+		if tr.done == len(tr.ids) {
+			continue
+		}
+		row := logits[i*v : (i+1)*v]
+		lse, _ := m.backend.(*cpu.Backend).LogSoftmaxRow(row)
+		tr.logp = append(tr.logp, row[tr.ids[tr.done]]-lse)
+	}
+	return true
+}
+
+// sampled returns trajectories of given lengths over one cache with scattered blocks.
+func sampled(t *testing.T, m *Model, b *cpu.Backend, lengths []int) ([]*trajectory, *KVCache) {
+	t.Helper()
+	var trs []*trajectory
+	next := 0
+	for i, n := range lengths {
+		tr := &trajectory{ids: ids(uint64(i), n, m.Config.VocabSize)}
+		for range (n + BlockTokens - 1) / BlockTokens {
+			tr.blocks = append(tr.blocks, next*7%101)
+			next++
+		}
+		trs = append(trs, tr)
+	}
+	return trs, newKVCache(b, m.Config, 101)
+}
+
+func sameBits(a, b []float32) int {
+	if len(a) != len(b) {
+		return 0
+	}
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
+	lengths := []int{64, 1, 130, 63, 65, 128, 17, 2}
+	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+		m := mustModel(t, b, small(true))
+		for _, batch := range []int{1, 3, 8} {
+			trs, c := sampled(t, m, b, lengths[:batch])
+			ws := NewWorkspace()
+			for advance(t, m, ws, c, trs, func(int) int { return 1 }) {
+			}
+			var all [][]int32
+			for _, tr := range trs {
+				all = append(all, tr.ids)
+			}
+			logp, _, err := m.LogProbs(t.Context(), ws, Pack(all...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := 0
+			for i, tr := range trs {
+				if j := sameBits(logp[at+1:at+len(tr.ids)], tr.logp); j >= 0 {
+					t.Errorf("batch %d, sequence %d of %d tokens: token %d differs between trainer and sampler", batch, i, len(tr.ids), j+1)
+				}
+				at += len(tr.ids)
+			}
+		}
+	})
+}
+
+func TestPrefillMayBeCutAnywhere(t *testing.T) {
+	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+		m := mustModel(t, b, small(false))
+		last := func(step int, company int) []float32 {
+			lengths := slices.Repeat([]int{140}, company)
+			trs, c := sampled(t, m, b, lengths)
+			ws := NewWorkspace()
+			for advance(t, m, ws, c, trs, func(i int) int { return step + 3*i }) {
+			}
+			whole, err := m.Extend(t.Context(), ws, []Span{{IDs: []int32{5}, Start: 140, Blocks: trs[0].blocks, Want: true}}, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.Clone(whole)
+		}
+		want := last(140, 1)
+		for _, step := range []int{1, 13, 63, 64, 65, 127, 128, 129} {
+			if j := sameBits(last(step, 2), want); j >= 0 {
+				t.Errorf("prefill in steps of %d: logit %d differs from one prefill", step, j)
+			}
+		}
+	})
+}
+
+func TestThreadsChangeNoBit(t *testing.T) {
+	c := small(true)
+	c.VocabSize, c.HiddenSize, c.IntermediateSize = 300, 96, 200
+	b, err := cpu.FromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mustModel(t, b, c)
+	packed := Pack(ids(1, 150, 300), ids(2, 70, 300), ids(3, 200, 300))
+	run := func(procs int) ([]float32, *Gradient) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		g := NewGradient(m)
+		var logp []float32
+		err := m.Backward(t.Context(), nil, packed, func(lp, _ []float32) ([]float32, error) { logp = lp; return lp, nil }, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return logp, g
+	}
+	l1, g1 := run(1)
+	for _, procs := range []int{2, 5} {
+		l2, g2 := run(procs)
+		if i := sameBits(l1, l2); i >= 0 {
+			t.Errorf("log-prob %d differs between 1 and %d threads", i, procs)
+		}
+		for k, ts := range g2.Tensors() {
+			if i := sameBits(g1.Tensors()[k].Data, ts.Data); i >= 0 {
+				t.Errorf("%s[%d] differs between 1 and %d threads", ts.Name, i, procs)
+			}
+		}
+	}
+}
+
+func TestBackwardOverSeveralCallsGivesTheBitsOfOneCall(t *testing.T) {
+	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+		for _, tied := range []bool{true, false} {
+			m := mustModel(t, b, small(tied))
+			seqs := [][]int32{ids(1, 70, 53), ids(2, 5, 53), ids(3, 1, 53), ids(4, 129, 53)}
+			coef := func(lp, _ []float32) ([]float32, error) {
+				c := slices.Clone(lp)
+				for i := range c {
+					c[i] = float32(math.Tanh(float64(c[i])))
+				}
+				return c, nil
+			}
+			one, many := NewGradient(m), NewGradient(m)
+			if err := m.Backward(t.Context(), nil, Pack(seqs...), coef, one); err != nil {
+				t.Fatal(err)
+			}
+			ws := NewWorkspace()
+			for _, cut := range [][2]int{{0, 1}, {1, 3}, {3, 4}} {
+				if err := m.Backward(t.Context(), ws, Pack(seqs[cut[0]:cut[1]]...), coef, many); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for k, ts := range one.Tensors() {
+				if i := sameBits(ts.Data, many.Tensors()[k].Data); i >= 0 {
+					t.Errorf("tied %v: %s[%d] differs between one call and three", tied, ts.Name, i)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+// Packed is sequences back to back without padding: sequence i is IDs[Offsets[i]:Offsets[i+1]], and the last offset is len(IDs).
+type Packed struct {
+	IDs     []int32
+	Offsets []int
+}
+
+// Pack joins sequences.
+func Pack(sequences ...[]int32) Packed {
+	p := Packed{Offsets: []int{0}}
+	for _, s := range sequences {
+		p.IDs = append(p.IDs, s...)
+		p.Offsets = append(p.Offsets, len(p.IDs))
+	}
+	return p
+}
+
+func (p Packed) check(c Config) error {
+	n := len(p.Offsets) - 1
+	if n < 0 || p.Offsets[0] != 0 || p.Offsets[n] != len(p.IDs) {
+		return fmt.Errorf("packed offsets %v do not run from 0 to %d ids", p.Offsets, len(p.IDs))
+	}
+	for i := range n {
+		if l := p.Offsets[i+1] - p.Offsets[i]; l < 1 || l > c.MaxPosition {
+			return fmt.Errorf("packed sequence %d has %d tokens, want 1 to %d (max_position_embeddings)", i, l, c.MaxPosition)
+		}
+	}
+	return checkIDs(p.IDs, c.VocabSize)
+}
+
+func checkIDs(ids []int32, vocab int) error {
+	for i, id := range ids {
+		if id < 0 || int(id) >= vocab {
+			return fmt.Errorf("token %d has id %d, want 0 <= id < %d (vocab_size)", i, id, vocab)
+		}
+	}
+	return nil
+}
+
+// pass starts a pass over rows whose keys and values go where spans say.
+func (m *Model) pass(ws *Workspace, ids []int32, spans kernels.Spans, keep bool) *pass {
+	if ws == nil {
+		ws = NewWorkspace()
+	}
+	ws.open(m.backend)
+	p := &pass{m: m, ws: ws, s: ws.stream, rows: len(ids), spans: spans, keep: keep}
+	p.ids, p.pos = p.i("ids", p.rows), p.i("pos", p.rows)
+	pos := make([]int32, p.rows)
+	for i, start := range spans.Start {
+		for r := spans.Row[i]; r < spans.Row[i+1]; r++ {
+			pos[r] = int32(start + r - spans.Row[i])
+		}
+	}
+	m.backend.UploadInts(p.s, p.ids, ids)
+	m.backend.UploadInts(p.s, p.pos, pos)
+	return p
+}
+
+// sync ends a pass.
+func (p *pass) sync(ctx context.Context) error {
+	if p.err != nil {
+		return p.err
+	}
+	return p.s.Sync(ctx)
+}
+
+// caches gives a layer its key and value blocks.
+type caches func(layer int) (k, v kernels.View)
+
+// forward runs the decoder and returns the residual stream after the last layer.
+func (p *pass) forward(ctx context.Context, kv caches) (kernels.View, error) {
+	b, d := p.m.backend, p.m.Config.HiddenSize
+	x := p.kept("x", 0, p.rows*d)
+	b.Embedding(p.s, x, p.m.weights.embed, p.ids, p.rows, d)
+	for l := range p.m.weights.layers {
+		if err := ctx.Err(); err != nil {
+			return x, err
+		}
+		x = p.layer(l, x, kv)
+	}
+	return x, p.err
+}
+
+// layer is one decoder layer: x + attention(norm(x)), then + mlp(norm(.)).
+func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
+	b, c, w, packed := p.m.backend, p.m.Config, p.m.weights.layers[l], p.m.packed.layers[l]
+	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
+
+	h := p.f("h", 0, n*d)
+	b.RMSNorm(p.s, h, p.f("rstd", 0, n), x, w.inputNorm, n, d, float32(c.RMSNormEps))
+	qkv := p.kept("qkv", l, n*c.geometry().QKV())
+	b.GemmNT(p.s, qkv, h, packed.qkv, kernels.Shape{M: n, N: c.geometry().QKV(), K: d}, false)
+	b.Heads(p.s, p.headsArgs(l))
+	k, v := kv(l)
+	b.StoreKV(p.s, p.kvArgs(l, k, v))
+	a := p.attentionArgs(l, k, v)
+	b.Attention(p.s, a)
+
+	x = p.next("mid", l, x)
+	b.GemmNT(p.s, x, a.Out, packed.out, kernels.Shape{M: n, N: d, K: c.Heads * c.HeadDim}, true)
+	b.RMSNorm(p.s, h, p.f("rstd", 0, n), x, w.postAttention, n, d, float32(c.RMSNormEps))
+	gateUp := p.kept("gateUp", l, 2*n*ff)
+	b.GemmNT(p.s, gateUp, h, packed.gateUp, kernels.Shape{M: n, N: 2 * ff, K: d}, false)
+	act := p.f("act", 0, n*ff)
+	b.SwiGLU(p.s, act, gateUp, n, ff)
+	x = p.next("x", l+1, x)
+	b.GemmNT(p.s, x, act, packed.down, kernels.Shape{M: n, N: d, K: ff}, true)
+	return x
+}
+
+// next is where the residual stream goes on: a copy if activations are kept, the same memory otherwise.
+func (p *pass) next(name string, layer int, x kernels.View) kernels.View {
+	if !p.keep {
+		return x
+	}
+	y := p.f(name, layer, x.Len)
+	p.m.backend.Copy(p.s, y, x)
+	return y
+}
+
+func (p *pass) headsArgs(l int) kernels.HeadsArgs {
+	c, w := p.m.Config, p.m.weights.layers[l]
+	q, kv := p.rows*c.Heads*c.HeadDim, p.rows*c.KVHeads*c.HeadDim
+	return kernels.HeadsArgs{
+		Geometry: c.geometry(), Rows: p.rows, Eps: float32(c.RMSNormEps), QKV: p.kept("qkv", l, p.rows*c.geometry().QKV()),
+		WQ: w.qNorm, WK: w.kNorm, Positions: p.pos, Cos: p.m.angles.cos, Sin: p.m.angles.sin,
+		Q: p.kept("q", l, q), K: p.kept("k", l, kv), V: p.kept("v", l, kv),
+	}
+}
+
+func (p *pass) kvArgs(l int, k, v kernels.View) kernels.KVArgs {
+	h := p.headsArgs(l)
+	return kernels.KVArgs{Geometry: h.Geometry, Spans: p.spans, Rows: p.rows, K: h.K, V: h.V, KCache: k, VCache: v}
+}
+
+func (p *pass) attentionArgs(l int, k, v kernels.View) kernels.AttentionArgs {
+	c, h := p.m.Config, p.headsArgs(l)
+	a := kernels.AttentionArgs{Geometry: h.Geometry, Spans: p.spans, Rows: p.rows, Q: h.Q, KCache: k, VCache: v,
+		Out: p.kept("attended", l, p.rows*c.Heads*c.HeadDim)}
+	if p.keep {
+		a.LSE = p.f("lse", l, p.rows*c.Heads)
+	}
+	return a
+}
+
+// packedSpans lays sequences out in consecutive scratch blocks.
+func packedSpans(p Packed) (s kernels.Spans, blocks int) {
+	s.Row = p.Offsets
+	for i := range len(p.Offsets) - 1 {
+		s.Start = append(s.Start, 0)
+		s.TableAt = append(s.TableAt, blocks)
+		blocks += (p.Offsets[i+1] - p.Offsets[i] + BlockTokens - 1) / BlockTokens
+	}
+	s.Table = make([]int32, blocks)
+	for i := range s.Table {
+		s.Table[i] = int32(i)
+	}
+	return s, blocks
+}
+
+// packedForward runs a packed pass up to the final norm and returns the pass, the residual stream and the scratch caches.
+func (m *Model) packedForward(ctx context.Context, ws *Workspace, packed Packed, keep bool) (*pass, kernels.View, caches, error) {
+	if err := packed.check(m.Config); err != nil {
+		return nil, kernels.View{}, nil, err
+	}
+	spans, blocks := packedSpans(packed)
+	p := m.pass(ws, packed.IDs, spans, keep)
+	n := blocks * m.Config.geometry().BlockFloats()
+	kv := func(int) (kernels.View, kernels.View) { return p.f("kcache", 0, n), p.f("vcache", 0, n) }
+	x, err := p.forward(ctx, kv)
+	return p, x, kv, err
+}
+
+// LogProbs returns, for each token, its log-probability given the earlier tokens of its own sequence, and the entropy of the
+// distribution it was drawn from (natural log, temperature 1). Both are 0 at each sequence's first token.
+func (m *Model) LogProbs(ctx context.Context, ws *Workspace, packed Packed) (logp, entropy []float32, err error) {
+	p, x, _, err := m.packedForward(ctx, ws, packed, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.logProbs(ctx, p.headArgs(x, packed))
+}
+
+// headArgs normalises the residual stream and sets each row's target to the next token of its sequence.
+func (p *pass) headArgs(x kernels.View, packed Packed) kernels.HeadArgs {
+	b, c := p.m.backend, p.m.Config
+	hidden := p.f("h", 0, p.rows*c.HiddenSize)
+	b.RMSNorm(p.s, hidden, p.f("rstd", 0, p.rows), x, p.m.weights.norm, p.rows, c.HiddenSize, float32(c.RMSNormEps))
+	targets := make([]int32, p.rows)
+	copy(targets, packed.IDs[min(1, p.rows):])
+	for _, end := range packed.Offsets[1:] {
+		targets[end-1] = -1
+	}
+	t := p.i("targets", p.rows)
+	b.UploadInts(p.s, t, targets)
+	return kernels.HeadArgs{
+		Rows: p.rows, Dim: c.HiddenSize, Vocab: c.VocabSize, Hidden: hidden, Packed: p.m.packed.head, Targets: t,
+		LogP: p.f("logp", 0, p.rows), Entropy: p.f("entropy", 0, p.rows), LSE: p.f("headLSE", 0, p.rows),
+		Scratch: p.f("scratch", 0, b.HeadScratch(c.VocabSize)),
+	}
+}
+
+// logProbs runs the head and moves row t's result to the token it predicts, t+1.
+func (p *pass) logProbs(ctx context.Context, a kernels.HeadArgs) (logp, entropy []float32, err error) {
+	b := p.m.backend
+	b.HeadLogProbs(p.s, a)
+	logp, entropy = make([]float32, p.rows), make([]float32, p.rows)
+	if p.rows > 0 {
+		b.Download(p.s, logp[1:], a.LogP.Slice(0, p.rows-1))
+		b.Download(p.s, entropy[1:], a.Entropy.Slice(0, p.rows-1))
+	}
+	if err := p.sync(ctx); err != nil {
+		return nil, nil, err
+	}
+	for t := range logp {
+		if s := logp[t] + entropy[t]; s-s != 0 {
+			return nil, nil, fmt.Errorf("token %d: log-probability %v, entropy %v: the weights or activations overflowed", t, logp[t], entropy[t])
+		}
+	}
+	return logp, entropy, nil
+}

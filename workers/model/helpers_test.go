@@ -1,0 +1,54 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/restar-rl/restar/kernels/cpu"
+	"github.com/restar-rl/restar/kernels/philox"
+)
+
+// small is a configuration in which no size is round: three query heads to a key-value head, odd widths and vocabulary.
+func small(tied bool) Config {
+	return Config{VocabSize: 53, HiddenSize: 20, IntermediateSize: 37, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 10,
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: tied, InitializerRange: 0.2}
+}
+
+// ids draws n token ids below vocab.
+func ids(seed uint64, n, vocab int) []int32 {
+	k := philox.NewKey(seed)
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(k.IntN(philox.Address{Purpose: philox.Generate, Token: i}, vocab))
+	}
+	return out
+}
+
+// onEveryPath runs a test on each instruction path of this processor.
+func onEveryPath(t *testing.T, f func(t *testing.T, b *cpu.Backend)) {
+	for _, name := range cpu.Paths() {
+		t.Run(name, func(t *testing.T) {
+			b, err := cpu.New(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, b)
+		})
+	}
+}
+
+func mustModel(t testing.TB, b *cpu.Backend, c Config) *Model {
+	t.Helper()
+	m, err := newModel(b, c, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range m.params { // norms away from 1, so that their gradients matter
+		if len(p.Shape) == 1 {
+			for j := range p.Data {
+				p.Data[j] = 1 + 0.3*float32(philox.NewKey(9).Uniform(philox.Address{Purpose: philox.Init, Ordinal: i, Token: j})-0.5)
+			}
+		}
+	}
+	m.WeightsChanged()
+	return m
+}

@@ -1,0 +1,212 @@
+// Package model is the Qwen3 dense decoder: weights, forward and backward over packed sequences, and the cached forward of the sampler.
+//
+// Invariants:
+//
+//   - The bits of a token's hidden state, logits and log-probability depend on the weights and on the tokens before it in its own
+//     sequence, and on nothing else: not on the batch, on how a prompt was cut, on cache or no cache, on GOMAXPROCS. LogProbs,
+//     Backward and Extend run the same operations in the same order, row by row.
+//   - The gradient of a weight is one sum over tokens ascending. Calls of Backward over consecutive sequences continue it, so
+//     they give the bits of a single call.
+//   - Logits, log-softmax and all sums are float32 or wider on both sides.
+//   - Reading a folder is strict: every tensor expected, present, of the right shape, finite.
+package model
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/restar-rl/restar/kernels"
+	"github.com/restar-rl/restar/kernels/cpu"
+	"github.com/restar-rl/restar/kernels/philox"
+)
+
+// BlockTokens is the number of positions of one block of a KVCache.
+const BlockTokens = kernels.BlockTokens
+
+// Model is a configuration with weights. Reading methods may run at once from several goroutines, each with its own Workspace; nothing may
+// run while weights change.
+type Model struct {
+	Config  Config
+	backend kernels.Backend
+	data    []float32
+	all     kernels.View
+	params  []Param
+	weights tensors
+	packed  packed
+	angles  angles
+}
+
+// packed holds the weights as the forward products read them.
+type packed struct {
+	layers []packedLayer
+	head   kernels.View
+}
+
+type packedLayer struct{ qkv, out, gateUp, down kernels.View }
+
+// host is the backend that RESTAR_CPU_ISA asks for.
+var host = sync.OnceValues(cpu.FromEnv)
+
+// NumericsID names the backend, its instruction path and kernel version: results of equal ids agree to the bit. It is empty when the
+// environment asks for a path that this processor lacks; New and Load then say so.
+func NumericsID() string {
+	b, err := host()
+	if err != nil {
+		return ""
+	}
+	return b.NumericsID()
+}
+
+// New makes a model with initial weights: norms 1, matrices normal with the configured deviation, and those that write into the
+// residual stream divided by sqrt(2*layers) (Radford et al. 2019, section 2.3). Each weight has its own random address.
+func New(cfg Config, seed uint64) (*Model, error) {
+	b, err := host()
+	if err != nil {
+		return nil, err
+	}
+	return newModel(b, cfg, seed)
+}
+
+func newModel(b kernels.Backend, cfg Config, seed uint64) (*Model, error) {
+	m, err := allocate(b, cfg)
+	if err != nil {
+		return nil, err
+	}
+	key := philox.NewKey(seed)
+	residual := cfg.InitializerRange / math.Sqrt(float64(2*cfg.Layers))
+	for i, p := range m.params {
+		switch {
+		case len(p.Shape) == 1:
+			for j := range p.Data {
+				p.Data[j] = 1
+			}
+		case strings.HasSuffix(p.Name, "o_proj.weight") || strings.HasSuffix(p.Name, "down_proj.weight"):
+			fillNormal(p.Data, key, i, residual)
+		default:
+			fillNormal(p.Data, key, i, cfg.InitializerRange)
+		}
+	}
+	m.WeightsChanged()
+	return m, nil
+}
+
+// fillNormal draws by Box and Muller: each random block gives four numbers.
+func fillNormal(data []float32, key philox.Key, ordinal int, deviation float64) {
+	a := philox.Address{Purpose: philox.Init, Ordinal: ordinal}
+	for i := 0; i < len(data); i += 4 {
+		w := key.At(a.WithToken(i / 4))
+		var z [4]float64
+		for j := 0; j < 4; j += 2 {
+			r := math.Sqrt(-2 * math.Log((float64(w[j])+0.5)/(1<<32)))
+			sin, cos := math.Sincos(2 * math.Pi * float64(w[j+1]) / (1 << 32))
+			z[j], z[j+1] = float64(r*cos), float64(r*sin)
+		}
+		for j := range min(4, len(data)-i) {
+			data[i+j] = float32(deviation * z[j])
+		}
+	}
+}
+
+// allocate makes a model with zero weights.
+func allocate(b kernels.Backend, cfg Config) (*Model, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Model{Config: cfg, backend: b, data: make([]float32, cfg.Elements())}
+	var err error
+	if m.all, err = b.Wrap(m.data); err != nil {
+		return nil, err
+	}
+	m.params, m.weights = cfg.cut(m.data), cfg.shape(m.all)
+	if err := m.allocatePacked(); err != nil {
+		return nil, err
+	}
+	return m, m.angles.build(b, cfg)
+}
+
+func (m *Model) allocatePacked() error {
+	c, g := m.Config, m.Config.geometry()
+	var first error
+	take := func(n, k int) kernels.View {
+		v, err := m.backend.Floats(m.backend.PackedLen(n, k))
+		if first == nil {
+			first = err
+		}
+		return v
+	}
+	m.packed.layers = make([]packedLayer, c.Layers)
+	for l := range m.packed.layers {
+		m.packed.layers[l] = packedLayer{
+			qkv: take(g.QKV(), c.HiddenSize), out: take(c.HiddenSize, c.Heads*c.HeadDim),
+			gateUp: take(2*c.IntermediateSize, c.HiddenSize), down: take(c.HiddenSize, c.IntermediateSize),
+		}
+	}
+	m.packed.head = take(c.VocabSize, c.HiddenSize)
+	return first
+}
+
+// Params lists the weights in a fixed order. After changing any Data, call WeightsChanged.
+func (m *Model) Params() []Param { return m.params }
+
+// Tensors lists the weights as tensors, sharing their memory.
+func (m *Model) Tensors() []Tensor {
+	ts := make([]Tensor, len(m.params))
+	for i, p := range m.params {
+		ts[i] = Tensor(p)
+	}
+	return ts
+}
+
+// Clone copies the model.
+func (m *Model) Clone() (*Model, error) {
+	c, err := allocate(m.backend, m.Config)
+	if err != nil {
+		return nil, err
+	}
+	copy(c.data, m.data)
+	c.WeightsChanged()
+	return c, nil
+}
+
+// WeightsChanged rebuilds what is derived from the weights. It must be called after every change and before any pass.
+func (m *Model) WeightsChanged() {
+	b, c, g := m.backend, m.Config, m.Config.geometry()
+	s := b.NewStream(kernels.StreamOptions{})
+	b.Upload(s, m.all, m.data)
+	for l, w := range m.weights.layers {
+		p := m.packed.layers[l]
+		b.Pack(s, p.qkv, w.qkv, g.QKV(), c.HiddenSize)
+		b.Pack(s, p.out, w.out, c.HiddenSize, c.Heads*c.HeadDim)
+		b.Pack(s, p.gateUp, w.gateUp, 2*c.IntermediateSize, c.HiddenSize)
+		b.Pack(s, p.down, w.down, c.HiddenSize, c.IntermediateSize)
+	}
+	b.Pack(s, m.packed.head, m.weights.head, c.VocabSize, c.HiddenSize)
+	if err := s.Sync(context.Background()); err != nil {
+		panic(err) // every view above was allocated here with these sizes
+	}
+}
+
+// angles are the cosines and sines of rotary positions.
+type angles struct{ cos, sin kernels.View }
+
+// build follows the published models, which were trained with angles of float32 precision: the frequency theta^(-2i/dim) and
+// its product with the position are rounded to float32.
+func (a *angles) build(b kernels.Backend, c Config) error {
+	half := c.HeadDim / 2
+	cos, sin := make([]float32, c.MaxPosition*half), make([]float32, c.MaxPosition*half)
+	for i := range half {
+		frequency := float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
+		for p := range c.MaxPosition {
+			s, k := math.Sincos(float64(float32(p) * frequency))
+			cos[p*half+i], sin[p*half+i] = float32(k), float32(s)
+		}
+	}
+	var err error
+	if a.cos, err = b.Wrap(cos); err != nil {
+		return err
+	}
+	a.sin, err = b.Wrap(sin)
+	return err
+}

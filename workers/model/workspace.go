@@ -1,0 +1,81 @@
+package model
+
+import (
+	"github.com/restar-rl/restar/kernels"
+)
+
+// Workspace is the scratch memory of passes; it grows to the largest pass it has seen. One goroutine uses it at a time. The zero
+// Workspace is ready; a nil one means scratch memory of its own for one call.
+type Workspace struct {
+	// Threads bounds the threads of a pass; 0 means GOMAXPROCS. It changes no bit.
+	Threads int
+
+	backend kernels.Backend
+	stream  kernels.Stream
+	floats  map[slot]kernels.View
+	ints    map[slot]kernels.View
+	host    []float32
+}
+
+// slot names a buffer; layer is 0 for those that layers share.
+type slot struct {
+	name  string
+	layer int
+}
+
+// NewWorkspace returns an empty workspace.
+func NewWorkspace() *Workspace { return &Workspace{} }
+
+// open binds the workspace to a model's backend with a fresh stream and returns the first error of later allocations through pass.fail.
+func (w *Workspace) open(b kernels.Backend) {
+	if w.backend != b {
+		w.floats, w.ints = map[slot]kernels.View{}, map[slot]kernels.View{}
+		w.backend, w.stream = b, nil
+	}
+	w.stream = b.NewStream(kernels.StreamOptions{Parallelism: w.Threads})
+}
+
+// pass is one forward, or forward and backward, over rows of tokens.
+type pass struct {
+	m     *Model
+	ws    *Workspace
+	s     kernels.Stream
+	rows  int
+	spans kernels.Spans
+	ids   kernels.View
+	pos   kernels.View
+	keep  bool // keep every layer's activations for the backward pass
+	err   error
+}
+
+// f returns n floats of a named buffer.
+func (p *pass) f(name string, layer, n int) kernels.View {
+	return p.grow(p.ws.floats, p.m.backend.Floats, slot{name, layer}, n)
+}
+
+// kept is f with one buffer a layer if activations are kept, one for all otherwise.
+func (p *pass) kept(name string, layer, n int) kernels.View {
+	if !p.keep {
+		layer = 0
+	}
+	return p.f(name, layer, n)
+}
+
+func (p *pass) i(name string, n int) kernels.View {
+	return p.grow(p.ws.ints, p.m.backend.Ints, slot{name, 0}, n)
+}
+
+func (p *pass) grow(m map[slot]kernels.View, alloc func(int) (kernels.View, error), k slot, n int) kernels.View {
+	v, ok := m[k]
+	if !ok || v.Len < n {
+		var err error
+		if v, err = alloc(n + n/4); err != nil && p.err == nil {
+			p.err = err
+		}
+		m[k] = v
+	}
+	if v.Len < n {
+		return kernels.View{}
+	}
+	return v.Slice(0, n)
+}

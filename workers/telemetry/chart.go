@@ -92,7 +92,7 @@ func newPlot(xys plotter.XYs) *plot.Plot {
 	if ymin = min(ymin, 0); ymin == ymax {
 		ymax = ymin + 1
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xmin, xmax, ymin, ymax+0.08*(ymax-ymin)
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xmin, xmax, ymin, ymax+0.15*(ymax-ymin) // room for the stages' names
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Padding = 0
 		a.LineStyle.Color, a.Tick.LineStyle.Color = gridMark, gridMark
@@ -106,7 +106,7 @@ func newPlot(xys plotter.XYs) *plot.Plot {
 }
 
 func labelFont() font.Font {
-	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(9)}
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(11)}
 }
 
 func renderSVG(p *plot.Plot, title string) (template.HTML, error) {

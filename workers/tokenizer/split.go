@@ -23,7 +23,7 @@ func newSplitter(pattern string) (splitter, error) {
 	if pattern == Qwen2Pattern {
 		return splitQwen2, nil
 	}
-	re, err := regexp2.Compile(pattern, regexp2.RE2|regexp2.Unicode)
+	re, err := regexp2.Compile(pattern, regexp2.Unicode)
 	if err != nil {
 		return nil, fmt.Errorf("pre-tokenizer expression %q: %w", pattern, err)
 	}

@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/restar-rl/restar/kernels/philox"
+)
+
+// trajectory runs a session of several turns, each followed by tool ids, and checks every turn against the oracle.
+func trajectory(ctx context.Context, e *Engine, number int) error {
+	ids := prompt(150+number%3, int32(number/8)) // eight samples of each prompt
+	session := fmt.Sprint("s", number)
+	for turn := range 4 {
+		r := Request{
+			Session: session, Group: fmt.Sprint("g", number/8), IDs: ids, MaxNew: 20 + number%50, Temperature: 1, Stop: []int32{3, 5},
+			Seed: 9, Address: philox.Address{Purpose: philox.Rollout, Ordinal: number / 8, Sample: number % 8, Turn: turn},
+		}
+		got, err := e.Generate(ctx, r)
+		if err != nil {
+			return err
+		}
+		want := oracle(0, r)
+		want.Version = "v1"
+		if !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("session %d turn %d: got %v (%s), want %v (%s)", number, turn, got.IDs, got.Finish, want.IDs, want.Finish)
+		}
+		ids = append(append(append([]int32(nil), ids...), got.IDs...), prompt(10+17*turn, int32(number))...)
+	}
+	e.Release(session)
+	return nil
+}
+
+func TestTokensDoNotDependOnCompanyChunkingCachingOrPreemption(t *testing.T) {
+	for _, opt := range []Options{
+		{Blocks: 512, MaxRows: 256, MaxPrefillTokens: 512},
+		{Blocks: 512, MaxRows: 1, MaxPrefillTokens: 64},
+		{Blocks: 512, MaxRows: 64, MaxPrefillTokens: 7},
+		{Blocks: 40, MaxRows: 64, MaxPrefillTokens: 300},
+		{Blocks: 9, MaxRows: 16, MaxPrefillTokens: 64},
+		{Blocks: 8, MaxRows: 3, MaxPrefillTokens: 1},
+	} {
+		t.Run(fmt.Sprintf("%+v", opt), func(t *testing.T) {
+			e := startFake(t, nil, opt)
+			ctx := testContext(t)
+			var wg sync.WaitGroup
+			for n := range 64 {
+				wg.Go(func() {
+					if err := trajectory(ctx, e, n); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			s := eventually(t, e, "all blocks to be free", func(s Stats) bool { return s.FreeBlocks == opt.Blocks && s.Sessions == 0 })
+			if opt.Blocks < 20 && s.Preemptions+s.Evictions == 0 {
+				t.Errorf("64 trajectories in %d blocks without preemption or eviction: %+v", opt.Blocks, s)
+			}
+			if opt.Blocks > 500 && s.Preemptions+s.Evictions > 0 && opt.MaxRows == 1 {
+				t.Errorf("one running sequence in %d blocks gave up blocks: %+v", opt.Blocks, s)
+			}
+		})
+	}
+}
+
+func TestAGroupsPromptIsComputedOnce(t *testing.T) {
+	for _, n := range []int{300, 320, 321, 65, 64, 40} {
+		f := newFake(512)
+		f.gate = make(chan struct{})
+		e := startFake(t, f, Options{})
+		ctx, ids := testContext(t), prompt(n, 1)
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				r := Request{Session: fmt.Sprint(i), Group: "g", IDs: ids, MaxNew: 5, Temperature: 1, Address: philox.Address{Sample: i}}
+				g, err := e.Generate(ctx, r)
+				if want := oracle(0, r); err != nil || !reflect.DeepEqual(g.IDs, want.IDs) {
+					t.Errorf("prompt of %d ids, sample %d: %v, %v, want %v", n, i, g.IDs, err, want.IDs)
+				}
+			})
+		}
+		eventually(t, e, "the group to arrive", func(s Stats) bool { return s.Running > 0 })
+		close(f.gate)
+		wg.Wait()
+		// Each follower computes only the last prompt id, whose logits it needs.
+		if s := e.Stats(); s.PrefillTokens != int64(n+15) || s.CachedTokens != int64(15*(n-1)) {
+			t.Errorf("prompt of %d ids: computed %d and found %d ids, want %d and %d", n, s.PrefillTokens, s.CachedTokens, n+15, 15*(n-1))
+		}
+	}
+}
+
+func TestGroupsShareACommonSystemPrompt(t *testing.T) {
+	e := startFake(t, nil, Options{})
+	ctx, system := testContext(t), prompt(130, 1)
+	for i, question := range []int32{5, 6} {
+		ids := append(append([]int32(nil), system...), prompt(30, question)...)
+		if _, err := e.Generate(ctx, Request{IDs: ids, Group: fmt.Sprint(i), MaxNew: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := e.Stats(); s.CachedTokens != 128 || s.PrefillTokens != 160+32 {
+		t.Errorf("found %d and computed %d ids, want the two whole blocks found (128) and 192 computed", s.CachedTokens, s.PrefillTokens)
+	}
+}
+
+func TestEarlierTurnsAreNeverComputedAgain(t *testing.T) {
+	e := startFake(t, nil, Options{})
+	ctx, ids := testContext(t), prompt(100, 1)
+	computed := 0
+	for turn := range 5 {
+		g, err := e.Generate(ctx, Request{Session: "s", IDs: ids, MaxNew: 30, Temperature: 1, Address: philox.Address{Turn: turn}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(append(ids, g.IDs...), prompt(11, 2)...)
+		computed = len(ids) - 11 - 1 // all but the turn's last id, which nothing has followed yet
+	}
+	s := e.Stats()
+	if total := s.PrefillTokens + s.GeneratedTokens - 5; total != int64(computed) {
+		t.Errorf("computed KV of %d ids for a context of %d", total, computed)
+	}
+}
+
+func TestATurnMayBeAskedAgainOrBranchAnywhere(t *testing.T) {
+	e := startFake(t, nil, Options{})
+	ctx, base := testContext(t), prompt(200, 1)
+	for _, n := range []int{200, 200, 130, 129, 128, 127, 64, 63, 1, 190, 200} {
+		ids := append(append([]int32(nil), base[:n]...), 7, 8, 9)
+		for _, session := range []string{"s", "t"} {
+			r := Request{Session: session, Group: "g", IDs: ids, MaxNew: 70, Temperature: 1, Address: philox.Address{Turn: n}}
+			g, err := e.Generate(ctx, r)
+			if want := oracle(0, r); err != nil || !reflect.DeepEqual(g.IDs, want.IDs) {
+				t.Fatalf("session %s branching at %d: %v, %v, want %v", session, n, g.IDs, err, want.IDs)
+			}
+		}
+	}
+}
+
+func TestSwapWaitsForRunningGenerationsAndDropsTheirKV(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{})
+	ctx := testContext(t)
+	r := Request{Session: "s", IDs: prompt(80, 1), MaxNew: 3, Temperature: 1}
+	results := make(chan Generation, 2)
+	generate := func() {
+		g, err := e.Generate(ctx, r)
+		if err != nil {
+			t.Error(err)
+		}
+		results <- g
+	}
+	go generate()
+	eventually(t, e, "the first generation", func(s Stats) bool { return s.Running == 1 })
+	f.gate <- struct{}{}
+	next := newFake(512)
+	next.salt = 77
+	swapped := make(chan error, 1)
+	go func() { swapped <- e.swap(ctx, "v2", func(runner) runner { return next }) }()
+	f.gate <- struct{}{}
+	select {
+	case err := <-swapped:
+		t.Fatalf("swap ended (%v) while a generation was running", err)
+	case <-time.After(10 * time.Millisecond):
+	}
+	close(f.gate)
+	if err := <-swapped; err != nil {
+		t.Fatal(err)
+	}
+	if g := <-results; g.Version != "v1" || !reflect.DeepEqual(g.IDs, oracle(0, r).IDs) {
+		t.Errorf("generation around the swap is %v of %q, want one of v1", g.IDs, g.Version)
+	}
+	r.IDs = append(append([]int32(nil), r.IDs...), 1, 2)
+	go generate()
+	if g := <-results; g.Version != "v2" || !reflect.DeepEqual(g.IDs, oracle(77, r).IDs) {
+		t.Errorf("generation after the swap is %v of %q, want one of v2 and no KV of v1", g.IDs, g.Version)
+	}
+}
+
+func TestASwapGivenUpReplacesNothing(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{})
+	ctx := testContext(t)
+	r := Request{IDs: prompt(80, 1), MaxNew: 3, Temperature: 1}
+	done := make(chan Generation, 2)
+	go func() { g, _ := e.Generate(ctx, r); done <- g }()
+	f.gate <- struct{}{}
+	short, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer stop()
+	err := e.swap(short, "v2", func(runner) runner { return newFake(512) })
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"v2"`) {
+		t.Fatalf("swap under a deadline returned %v", err)
+	}
+	go func() { g, _ := e.Generate(ctx, r); done <- g }()
+	close(f.gate)
+	for range 2 {
+		if g := <-done; g.Version != "v1" || len(g.IDs) != 3 {
+			t.Errorf("after a swap given up: %v of %q, want 3 ids of v1", g.IDs, g.Version)
+		}
+	}
+}
+
+func TestAContextEndsAWaitAndKeepsTheSession(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{}, 1000)
+	e := startFake(t, f, Options{})
+	ctx, cancel := context.WithCancelCause(testContext(t))
+	r := Request{Session: "s", IDs: prompt(80, 1), MaxNew: 100, Temperature: 1}
+	failed := make(chan error, 1)
+	go func() { _, err := e.Generate(ctx, r); failed <- err }()
+	f.gate <- struct{}{}
+	cause := errors.New("the trajectory was cancelled")
+	cancel(cause)
+	if err := <-failed; !errors.Is(err, cause) || !strings.Contains(err.Error(), `"s"`) {
+		t.Fatalf("cancelled generation returned %v", err)
+	}
+	close(f.gate)
+	g, err := e.Generate(testContext(t), r)
+	if err != nil || !reflect.DeepEqual(g.IDs, oracle(0, r).IDs) {
+		t.Fatalf("the same turn again: %v, %v", g.IDs, err)
+	}
+	e.Release("s")
+	eventually(t, e, "all blocks to be free", func(s Stats) bool { return s.FreeBlocks == 512 && s.Running == 0 })
+}
+
+func TestARequestThatCannotBeServedIsRefusedWithItsReason(t *testing.T) {
+	f := newFake(4)
+	f.maxCtx = 300
+	e := startFake(t, f, Options{Blocks: 4})
+	good := Request{Session: "s", IDs: prompt(10, 1), MaxNew: 5}
+	for want, change := range map[string]func(*Request){
+		"IDs is empty":           func(r *Request) { r.IDs = nil },
+		"MaxNew is 0":            func(r *Request) { r.MaxNew = 0 },
+		"Temperature is -1":      func(r *Request) { r.Temperature = -1 },
+		"does not fit":           func(r *Request) { r.Address.Turn = 1 << 20 },
+		"300 positions":          func(r *Request) { r.MaxNew = 291 },
+		"the engine has 4":       func(r *Request) { r.MaxNew = 280 },
+		"outside the vocabulary": func(r *Request) { r.IDs = []int32{1, fakeVocab} },
+	} {
+		r := good
+		change(&r)
+		if _, err := e.Generate(testContext(t), r); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), want) {
+			t.Errorf("refusal is %v, want ErrRequest with %q", err, want)
+		}
+	}
+	if g, err := e.Generate(testContext(t), good); err != nil || len(g.IDs) != 5 {
+		t.Errorf("a good request after the refused: %v, %v", g, err)
+	}
+}
+
+func TestOneSessionGeneratesOneTurnAtATime(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{})
+	r := Request{Session: "s", IDs: prompt(80, 1), MaxNew: 2}
+	first := make(chan error, 1)
+	go func() { _, err := e.Generate(testContext(t), r); first <- err }()
+	f.gate <- struct{}{}
+	second := make(chan error, 1)
+	go func() { _, err := e.Generate(testContext(t), r); second <- err }()
+	close(f.gate)
+	if a, b := <-first, <-second; a != nil || b != nil && !errors.Is(b, ErrBusy) {
+		t.Errorf("two turns of one session: %v, %v, want success and ErrBusy", a, b)
+	}
+}
+
+func TestAModelErrorFailsItsCallsAndLeavesTheEngineUsable(t *testing.T) {
+	f := newFake(512)
+	e := startFake(t, f, Options{})
+	f.failWith = errors.New("kernel fault")
+	r := Request{Session: "s", IDs: prompt(80, 1), MaxNew: 2}
+	if _, err := e.Generate(testContext(t), r); err == nil || !strings.Contains(err.Error(), "kernel fault") {
+		t.Fatalf("got %v, want the kernel's fault", err)
+	}
+	f.mu.Lock()
+	f.failWith = nil
+	f.mu.Unlock()
+	if g, err := e.Generate(testContext(t), r); err != nil || !reflect.DeepEqual(g.IDs, oracle(0, r).IDs) {
+		t.Errorf("after the fault: %v, %v", g, err)
+	}
+}
+
+func TestCloseEndsEveryWait(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{})
+	failed := make(chan error, 4)
+	for i := range 3 {
+		go func() {
+			_, err := e.Generate(testContext(t), Request{IDs: prompt(80, int32(i)), MaxNew: 2})
+			failed <- err
+		}()
+	}
+	go func() {
+		f.gate <- struct{}{}
+		failed <- e.swap(testContext(t), "v2", func(r runner) runner { return r })
+	}()
+	time.Sleep(5 * time.Millisecond)
+	e.Close()
+	for range 4 {
+		if err := <-failed; !errors.Is(err, ErrClosed) {
+			t.Errorf("wait ended with %v, want ErrClosed", err)
+		}
+	}
+	if _, err := e.Generate(testContext(t), Request{IDs: []int32{1}, MaxNew: 1}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Generate after Close: %v", err)
+	}
+}
+
+func TestSequencesAreSteppedTogether(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{MaxRows: 40, MaxPrefillTokens: 4096})
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if _, err := e.Generate(testContext(t), Request{IDs: prompt(30, int32(i)), MaxNew: 20}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 3 { // the first step may have met only a few of the callers
+		f.gate <- struct{}{}
+		time.Sleep(20 * time.Millisecond)
+	}
+	close(f.gate)
+	wg.Wait()
+	if f.widest != 40 {
+		t.Errorf("widest step has %d sequences, want MaxRows 40", f.widest)
+	}
+}

@@ -23,9 +23,6 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// errFinal marks an error that no repetition can change.
-var errFinal = errors.New("not retried")
-
 // call runs one store call to its end: attempts with pauses until one answers,
 // the outage limit passes, or the caller's context ends. do is told whether an
 // earlier attempt may have taken effect.
@@ -47,7 +44,7 @@ func (s *S3) call(ctx context.Context, verb, key string, size int64, do func(ctx
 		pause := time.Duration(rand.Int64N(int64(limit)) + 1)
 		limit = min(2*limit, longestPause)
 		if time.Since(began)+pause > s.outage || !sleep(total, pause) {
-			return fmt.Errorf("%s %s: object store %s gave no answer in %v (%d attempts): %w", verb, key, s.where, time.Since(began).Round(time.Millisecond), attempt, err)
+			return fmt.Errorf("%s %s: object store %s gave no answer in %v (%d attempts): %w", verb, key, s.where, time.Since(began).Round(time.Millisecond), attempt, errors.Join(err, context.Cause(ctx)))
 		}
 	}
 }
@@ -72,21 +69,21 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // classify returns the error to report at once, or nil when another attempt
 // may succeed.
 func classify(err error) error {
-	for _, known := range []error{ErrExists, ErrChanged, errFinal} {
+	for _, known := range []error{ErrExists, ErrChanged} {
 		if errors.Is(err, known) {
 			return err
 		}
 	}
 	code := apiCode(err)
 	switch status := statusCode(err); {
-	case code == "NoSuchKey" || status == http.StatusNotFound && code != "NoSuchBucket" && code != "NoSuchUpload":
-		return ErrNotFound
-	case status == http.StatusInsufficientStorage:
-		return fmt.Errorf("%w; free some: %w", ErrNoSpace, err)
-	case code == "NoSuchBucket":
-		return fmt.Errorf("the bucket does not exist; create it: %w", err)
 	case code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch" || status == http.StatusForbidden:
 		return fmt.Errorf("the store refuses these credentials; check access key, secret key and the clock: %w", err)
+	case code == "NoSuchBucket":
+		return fmt.Errorf("the bucket does not exist; create it: %w", err)
+	case status == http.StatusInsufficientStorage:
+		return fmt.Errorf("%w; free some: %w", ErrNoSpace, err)
+	case status == http.StatusNotFound && code != "NoSuchUpload":
+		return ErrNotFound
 	case retryableStatus(status) || code == "BadDigest" || code == "ConditionalRequestConflict" || code == "NoSuchUpload":
 		return nil
 	case status >= 400:
@@ -106,7 +103,7 @@ func preconditionError(err error, opt PutOptions) error {
 	switch {
 	case err == nil:
 		return nil
-	case opt.IfNoneMatch && statusCode(err) == http.StatusPreconditionFailed:
+	case opt.IfNoneMatch && (errors.Is(err, ErrExists) || statusCode(err) == http.StatusPreconditionFailed):
 		return ErrExists
 	case opt.IfMatch != "" && (statusCode(err) == http.StatusPreconditionFailed || apiCode(err) == "NoSuchKey"):
 		return ErrChanged

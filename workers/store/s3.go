@@ -96,11 +96,8 @@ func NewS3(o S3Options) (*S3, error) {
 
 // Check tells whether the bucket can be used, within one call's deadline.
 func (s *S3) Check(ctx context.Context) error {
-	return s.call(ctx, "check", "", 0, func(ctx context.Context, _ bool) error {
-		_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: s.bucket})
-		if statusCode(err) == http.StatusNotFound {
-			return fmt.Errorf("bucket %s does not exist; create it: %w", *s.bucket, errFinal)
-		}
+	return s.call(ctx, "use bucket", *s.bucket, 0, func(ctx context.Context, _ bool) error {
+		_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: s.bucket, MaxKeys: aws.Int32(1)})
 		return err
 	})
 }
@@ -168,6 +165,9 @@ func (s *S3) putOnce(ctx context.Context, key string, body []byte, opt PutOption
 	}
 	meta := map[string]string{writerMeta: writer}
 	if len(body) >= multipartFrom {
+		if err := s.lostAlready(ctx, key, opt); err != nil {
+			return "", err
+		}
 		out, err := s.upload.UploadObject(ctx, &transfermanager.UploadObjectInput{
 			Bucket: s.bucket, Key: &key, Body: bytes.NewReader(body), IfNoneMatch: none, IfMatch: match,
 			Metadata: meta, ChecksumAlgorithm: tmtypes.ChecksumAlgorithmCrc32,
@@ -185,6 +185,22 @@ func (s *S3) putOnce(ctx context.Context, key string, body []byte, opt PutOption
 		return "", err
 	}
 	return ETag(aws.ToString(out.ETag)), nil
+}
+
+// lostAlready asks whether a large conditional write is lost already, before
+// its parts travel. The store decides again at the end.
+func (s *S3) lostAlready(ctx context.Context, key string, opt PutOptions) error {
+	if !opt.IfNoneMatch {
+		return nil
+	}
+	_, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: s.bucket, Key: &key})
+	if statusCode(err) == http.StatusNotFound {
+		return nil
+	}
+	if err == nil {
+		err = ErrExists
+	}
+	return err
 }
 
 // recognize returns nil when the object under key was written by writer, and

@@ -76,13 +76,13 @@ func classify(err error) error {
 	}
 	code := apiCode(err)
 	switch status := statusCode(err); {
-	case code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch" || status == http.StatusForbidden:
+	case refusesCaller(code) || status == http.StatusForbidden:
 		return fmt.Errorf("the store refuses these credentials; check access key, secret key and the clock: %w", err)
 	case code == "NoSuchBucket":
 		return fmt.Errorf("the bucket does not exist; create it: %w", err)
 	case status == http.StatusInsufficientStorage:
 		return fmt.Errorf("%w; free some: %w", ErrNoSpace, err)
-	case status == http.StatusNotFound && code != "NoSuchUpload":
+	case code == "NoSuchKey" || code == "NotFound": // the latter answers HEAD
 		return ErrNotFound
 	case retryableStatus(status) || code == "BadDigest" || code == "ConditionalRequestConflict" || code == "NoSuchUpload":
 		return nil
@@ -90,6 +90,11 @@ func classify(err error) error {
 		return err
 	}
 	return nil // the network: no answer, or a broken one
+}
+
+// refusesCaller: the codes of AWS, and versitygw's for an unknown key (a 404).
+func refusesCaller(code string) bool {
+	return code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch" || code == "XAdminUserNotFound"
 }
 
 // retryableStatus: the store is there but could not do it now.

@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// floodBytes of one stream end a call: it is far beyond what is ever kept, and a program that prints that much does not
+// stop by itself. The rest below it is read and dropped, so that a long output does not block its writer.
+const floodBytes = 8 << 20
+
+// output is one stream of a call: its first bytes, and whether there were more.
+type output struct {
+	kept  []byte
+	total int
+}
+
+// capture reads f to its end. It calls flooded once when the stream is a flood, and goes on reading.
+func (o *output) capture(f *os.File, keep int, flooded func()) {
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := f.Read(buf)
+		before := o.total
+		o.total += n
+		if room := keep - len(o.kept); room > 0 {
+			o.kept = append(o.kept, buf[:min(n, room)]...)
+		}
+		if before <= floodBytes && o.total > floodBytes {
+			flooded()
+			buf = make([]byte, 64<<10)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (o *output) truncated() bool { return o.total > len(o.kept) }
+
+// text is the kept bytes as valid UTF-8; a rune cut by the limit is left out.
+func (o *output) text() string {
+	b := o.kept
+	if o.truncated() {
+		for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+			if c := b[len(b)-i]; utf8.RuneStart(c) {
+				if !utf8.FullRune(b[len(b)-i:]) {
+					b = b[:len(b)-i]
+				}
+				break
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(b), string(utf8.RuneError))
+}
+
+// deliver writes s to a pipe and closes it, at once when it fits the pipe and beside the caller otherwise. A reader that
+// goes away is not an error: a program need not read its input.
+func deliver(f *os.File, s string) {
+	const fits = 60 << 10 // below the pipe's 64 KiB
+	write := func() {
+		_, _ = io.WriteString(f, s)
+		f.Close()
+	}
+	if len(s) <= fits {
+		write()
+		return
+	}
+	go write()
+}

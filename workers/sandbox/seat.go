@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// seat is what a slot needs for itself and the next one can use again: a uid outside and, in tier A, a cgroup.
+type seat struct {
+	index int
+	group *group // nil in tier B
+}
+
+func (s *seat) procs() []int {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.procs
+}
+
+func (s *seat) apply(l Limits) error {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.apply(l)
+}
+
+// seats hands out seats. There are as many as there have been slots at one time.
+type seats struct {
+	cgroups *cgroups // nil in tier B
+	mu      sync.Mutex
+	free    []*seat
+	made    int
+}
+
+func (s *seats) take() (*seat, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		seat := s.free[n-1]
+		s.free = s.free[:n-1]
+		return seat, nil
+	}
+	seat := &seat{index: s.made}
+	if s.cgroups != nil {
+		g, err := s.cgroups.group("seat-" + strconv.Itoa(s.made))
+		if err != nil {
+			return nil, infrastructure("cgroup of seat %d: %w", s.made, err)
+		}
+		seat.group = g
+	}
+	s.made++
+	return seat, nil
+}
+
+// give returns a seat whose processes are all gone.
+func (s *seats) give(seat *seat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, seat)
+}
+
+func (s *seats) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seat := range s.free {
+		if seat.group != nil {
+			closeAll(seat.group.procs)
+		}
+	}
+	s.free = nil
+	if s.cgroups != nil {
+		s.cgroups.close()
+	}
+}
+
+// group is the cgroup of one seat. Calls join it by themselves through descriptors opened here: the kernel checks the
+// opener's right to move them.
+type group struct {
+	v2           bool
+	memory, pids string // directories
+	cpu          string // file with the CPU time used, "" if there is none
+	procs        []int
+	ooms         int64 // kills seen so far
+	memoryBytes  int64 // limits in force
+	maxPids      int
+}
+
+func (c *cgroups) group(name string) (*group, error) {
+	g := &group{v2: c.v2}
+	for _, controller := range c.order {
+		dir := filepath.Join(c.dirs[controller], name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, err
+		}
+		fd, err := unix.Open(dir+"/cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open %s/cgroup.procs: %w", dir, err)
+		}
+		g.procs = append(g.procs, fd)
+		g.use(controller, dir)
+	}
+	return g, nil
+}
+
+func (g *group) use(controller, dir string) {
+	switch controller {
+	case "unified":
+		g.memory, g.pids, g.cpu = dir, dir, dir+"/cpu.stat"
+	case "memory":
+		g.memory = dir
+	case "pids":
+		g.pids = dir
+	case "cpuacct":
+		g.cpu = dir + "/cpuacct.usage"
+	}
+}
+
+// groupHeadroom lets a single process reach its own limit first, which it sees as MemoryError: page tables, copied pages
+// of the zygote, pipe buffers.
+const groupHeadroom = 48 << 20
+
+// apply sets the limits of the seat's next call.
+func (g *group) apply(l Limits) error {
+	bytes := int64(l.MemoryMB)<<20 + int64(l.TmpKB)<<10 + groupHeadroom
+	if bytes != g.memoryBytes {
+		if err := g.limitMemory(strconv.FormatInt(bytes, 10)); err != nil {
+			return infrastructure("memory cgroup: %w", err)
+		}
+		g.memoryBytes = bytes
+	}
+	if l.Pids != g.maxPids {
+		if err := writeFile(g.pids, "pids.max", strconv.Itoa(l.Pids)); err != nil {
+			return infrastructure("pids cgroup: %w", err)
+		}
+		g.maxPids = l.Pids
+	}
+	return nil
+}
+
+func (g *group) limitMemory(bytes string) error {
+	if !g.v2 {
+		// Order matters: memory plus swap may never be the smaller one. Without swap accounting the file is missing.
+		_ = writeFile(g.memory, "memory.memsw.limit_in_bytes", "-1")
+		if err := writeFile(g.memory, "memory.limit_in_bytes", bytes); err != nil {
+			return err
+		}
+		_ = writeFile(g.memory, "memory.memsw.limit_in_bytes", bytes)
+		return nil
+	}
+	_ = writeFile(g.memory, "memory.swap.max", "0") // missing where the kernel does not count swap
+	if err := writeFile(g.memory, "memory.oom.group", "1"); err != nil {
+		return err
+	}
+	return writeFile(g.memory, "memory.max", bytes)
+}
+
+// oomKills is the number of out-of-memory kills since it was last asked.
+func (g *group) oomKills() int64 {
+	file := "/memory.oom_control"
+	if g.v2 {
+		file = "/memory.events"
+	}
+	n := keyed(g.memory+file, "oom_kill")
+	seen := n - g.ooms
+	g.ooms = n
+	return seen
+}
+
+// cpuTime is the CPU time the seat's processes have used since the cgroup was made; false without a controller.
+func (g *group) cpuTime() (time.Duration, bool) {
+	switch {
+	case g.cpu == "":
+		return 0, false
+	case g.v2:
+		return time.Duration(keyed(g.cpu, "usage_usec")) * time.Microsecond, true
+	}
+	b, err := os.ReadFile(g.cpu)
+	n, parse := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return time.Duration(n), err == nil && parse == nil
+}
+
+// keyed reads one number of a file of "key value" lines, 0 if it is not there.
+func keyed(path, key string) int64 {
+	b, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) >= 2 && strings.TrimSuffix(f[0], ":") == key {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}

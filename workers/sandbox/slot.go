@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slot is one forked, locked-down process that waits for its request. It serves one call.
+type slot struct {
+	zygote *zygote
+	seat   *seat
+	limits Limits // what it was forked with
+	stdin  *os.File
+	stdout *os.File
+	stderr *os.File
+	req    *os.File
+	status *os.File
+	pidfd  int
+}
+
+// spawnRequest is struct request of shim.c, little-endian.
+type spawnRequest struct {
+	ID, UID, TmpKB, Inodes                 uint32
+	CPUSeconds, Fsize, Nofile, Nproc, Data uint64
+}
+
+const (
+	slotFiles  = 256  // descriptors of one process
+	slotInodes = 4096 // files in /tmp
+	// cpuSlack keeps the kernel's per-process CPU limit behind the pool's own: it only matters when the pool is stopped.
+	cpuSlack = 2
+)
+
+// spawn forks a slot in seat. The slot owns the seat afterwards; on error the caller keeps it.
+func (z *zygote) spawn(s *seat, l Limits) (*slot, error) {
+	sl := &slot{zygote: z, seat: s, limits: l, pidfd: -1}
+	child, err := sl.pipes()
+	defer closeAll(child)
+	if err == nil {
+		err = s.apply(l)
+	}
+	if err == nil {
+		sl.pidfd, err = z.exchange(sl.request(), append(child, s.procs()...))
+	}
+	if err != nil {
+		sl.close()
+		return nil, err
+	}
+	return sl, nil
+}
+
+func (sl *slot) request() spawnRequest {
+	l := sl.limits
+	uid := 0
+	if sl.zygote.ranged {
+		uid = firstSeat + sl.seat.index
+	}
+	return spawnRequest{UID: uint32(uid), TmpKB: uint32(l.TmpKB), Inodes: slotInodes,
+		CPUSeconds: uint64((l.CPU+time.Second-1)/time.Second) + cpuSlack, Fsize: uint64(l.TmpKB) << 10,
+		Nofile: slotFiles, Nproc: uint64(l.Pids), Data: uint64(l.MemoryMB) << 20}
+}
+
+// pipes makes the slot's five pipes and returns the child's ends in the order of shim.c.
+func (sl *slot) pipes() ([]int, error) {
+	var child []int
+	for _, p := range []struct {
+		own   **os.File
+		reads bool // the child reads
+	}{{&sl.stdin, true}, {&sl.stdout, false}, {&sl.stderr, false}, {&sl.req, true}, {&sl.status, false}} {
+		var ends [2]int
+		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+			return child, infrastructure("pipe: %w", err)
+		}
+		own, other := ends[0], ends[1]
+		if p.reads {
+			own, other = other, own
+		}
+		child = append(child, other)
+		if err := unix.SetNonblock(own, true); err != nil {
+			unix.Close(own)
+			return child, infrastructure("pipe: %w", err)
+		}
+		*p.own = os.NewFile(uintptr(own), "slot pipe")
+	}
+	return child, nil
+}
+
+// exchange sends one spawn request with its descriptors and returns the pidfd of the call's init.
+func (z *zygote) exchange(r spawnRequest, fds []int) (int, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.control < 0 {
+		return -1, infrastructure("zygote %d is gone", z.cmd.Process.Pid)
+	}
+	z.requests++
+	r.ID = z.requests
+	var msg bytes.Buffer
+	if err := binary.Write(&msg, binary.LittleEndian, r); err != nil {
+		return -1, err
+	}
+	if err := unix.Sendmsg(z.control, msg.Bytes(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+		return -1, infrastructure("zygote %d does not take requests: %w", z.cmd.Process.Pid, err)
+	}
+	return z.reply(r.ID)
+}
+
+func (z *zygote) reply(id uint32) (int, error) {
+	buf, oob := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
+	n, on, _, _, err := unix.Recvmsg(z.control, buf, oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil || n != len(buf) {
+		return -1, infrastructure("zygote %d did not answer a spawn request within %v (%d bytes): %v", z.cmd.Process.Pid, spawnDeadline, n, err)
+	}
+	if got := binary.LittleEndian.Uint32(buf); got != id {
+		return -1, infrastructure("zygote answered request %d, expected %d", got, id)
+	}
+	if e := unix.Errno(binary.LittleEndian.Uint32(buf[4:])); e != 0 {
+		return -1, infrastructure("zygote could not fork a call: %w", e)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:on])
+	if err != nil || len(messages) != 1 {
+		return -1, infrastructure("zygote sent %d descriptors, expected a pidfd: %v", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return -1, infrastructure("pidfd: %w", err)
+	}
+	return fds[0], nil
+}
+
+// kill ends the slot's init, and with it everything in its namespace.
+func (sl *slot) kill() { _ = unix.PidfdSendSignal(sl.pidfd, unix.SIGKILL, nil, 0) }
+
+// awaitGone waits until the kernel has torn down the slot's pid namespace.
+func (sl *slot) awaitGone(d time.Duration) bool {
+	for end := time.Now().Add(d); ; {
+		p := []unix.PollFd{{Fd: int32(sl.pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, int(max(time.Until(end).Milliseconds(), 0)))
+		if n > 0 {
+			return true
+		}
+		if err != unix.EINTR {
+			return false
+		}
+	}
+}
+
+func (sl *slot) close() {
+	for _, f := range []*os.File{sl.stdin, sl.stdout, sl.stderr, sl.req, sl.status} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if sl.pidfd >= 0 {
+		unix.Close(sl.pidfd)
+		sl.pidfd = -1
+	}
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}

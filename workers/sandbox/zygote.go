@@ -1,0 +1,172 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// startDeadline covers a cold import of the scientific libraries from disk on a machine with all cores busy.
+	startDeadline = 3 * time.Minute
+	// spawnDeadline is thousands of times the cost of a spawn: only a stopped zygote or a hung kernel exceeds it.
+	spawnDeadline = 30 * time.Second
+)
+
+// zygote is a warm interpreter that calls are forked from.
+type zygote struct {
+	cmd      *exec.Cmd
+	anonKB   int64         // its own anonymous memory, which every call shares at first
+	ranged   bool          // ids are a range, so each seat has its own
+	dead     chan struct{} // closed when the process has been reaped
+	mu       sync.Mutex    // one request at a time on the control socket
+	control  int
+	requests uint32
+}
+
+// startZygote returns once the zygote has preloaded and is ready to fork calls.
+func startZygote(o Options, filter []byte) (*zygote, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, infrastructure("control socket: %w", err)
+	}
+	z := &zygote{control: ends[0], dead: make(chan struct{})}
+	peer := os.NewFile(uintptr(ends[1]), "zygote control")
+	err = z.launch(o, filter, peer)
+	peer.Close()
+	if err != nil {
+		unix.Close(z.control)
+		return nil, err
+	}
+	if err := z.awaitReady(o); err != nil {
+		z.stop()
+		return nil, err
+	}
+	z.anonKB = statusKB(z.cmd.Process.Pid, "RssAnon")
+	return z, nil
+}
+
+func (z *zygote) launch(o Options, filter []byte, control *os.File) error {
+	attr := &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+			unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
+		Pdeathsig: unix.SIGKILL, Setsid: true,
+	}
+	ranged, err := mapIDs(attr)
+	if err != nil {
+		return infrastructure("user namespace: %w", err)
+	}
+	z.ranged = ranged
+	config, err := json.Marshal(stageFor(o, filter, ranged))
+	if err != nil {
+		return err
+	}
+	z.cmd = &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Env: []string{stageVar + "=" + string(config)},
+		ExtraFiles: []*os.File{control}, SysProcAttr: attr}
+	return z.supervise()
+}
+
+func stageFor(o Options, filter []byte, ranged bool) stage {
+	s := stage{Python: o.Python, Filter: filter, Zygote: zygoteConfig{Preload: o.Preload, LandlockABI: landlockABI()}}
+	if s.Zygote.Preload == nil {
+		s.Zygote.Preload = []string{}
+	}
+	if ranged {
+		s.Zygote.Range = 1
+	}
+	if o.without.seccomp {
+		s.Filter = nil
+	}
+	if o.without.landlock {
+		s.Zygote.LandlockABI = 0
+	}
+	return s
+}
+
+// supervise starts the process from a thread that lives as long as it does: a parent-death signal belongs to the thread.
+func (z *zygote) supervise() error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := z.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = z.cmd.Wait()
+			close(z.dead)
+		}
+	}()
+	if err := <-started; err != nil {
+		return infrastructure("user namespaces: %w; they need sysctl user.max_user_namespaces > 0, kernel.unprivileged_userns_clone = 1 "+
+			"(Debian), kernel.apparmor_restrict_unprivileged_userns = 0 (Ubuntu), and in a container a seccomp profile that allows "+
+			"clone, unshare, mount and pivot_root (pod: hostUsers: false with SYS_ADMIN)", err)
+	}
+	return nil
+}
+
+func (z *zygote) awaitReady(o Options) error {
+	if err := z.deadline(startDeadline); err != nil {
+		return err
+	}
+	buf := make([]byte, 4096)
+	n, err := unix.Read(z.control, buf)
+	text := string(buf[:max(n, 0)])
+	switch {
+	case err != nil:
+		return infrastructure("waiting for the zygote to preload %v for %v: %w", o.Preload, startDeadline, err)
+	case text == "R":
+		return z.deadline(spawnDeadline)
+	case strings.HasPrefix(text, "Epreload "):
+		module, _, _ := strings.Cut(strings.TrimPrefix(text, "Epreload "), ":")
+		return fmt.Errorf("sandbox: preload module %q is not importable by %s: install the Debian package %s (%s)",
+			module, o.Python, debianPackage(module), text[1:])
+	case strings.HasPrefix(text, "E"):
+		return infrastructure("zygote: %s", text[1:])
+	}
+	return infrastructure("zygote ended before it was ready: run %s -c pass to see whether the interpreter works", o.Python)
+}
+
+func (z *zygote) deadline(d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
+	return errors.Join(unix.SetsockoptTimeval(z.control, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
+		unix.SetsockoptTimeval(z.control, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
+}
+
+func (z *zygote) alive() bool {
+	select {
+	case <-z.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop kills the zygote, and with it every call forked from it, and waits until it is reaped.
+func (z *zygote) stop() {
+	_ = z.cmd.Process.Kill()
+	<-z.dead
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.control >= 0 {
+		unix.Close(z.control)
+		z.control = -1
+	}
+}
+
+// landlockABI is the kernel's version of Landlock, 0 where it is off.
+func landlockABI() int {
+	const version = 1
+	r, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, version)
+	if e != 0 {
+		return 0
+	}
+	return int(r)
+}

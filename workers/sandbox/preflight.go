@@ -85,7 +85,7 @@ func (p *Pool) preflight(ctx context.Context) (Report, error) {
 		return r, err
 	}
 	held := map[string]bool{}
-	if err := json.Unmarshal([]byte(res.Stdout), &held); err != nil {
+	if err := json.Unmarshal([]byte(res.Stdout), &held); err != nil || res.Status != Success {
 		return r, infrastructure("preflight: the canaries ended with %s and said %q on stderr", res.Status, res.Stderr)
 	}
 	for _, c := range canaries {

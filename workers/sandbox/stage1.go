@@ -30,6 +30,7 @@ type zygoteConfig struct {
 	Preload     []string `json:"preload"`
 	LandlockABI int      `json:"landlock_abi"`
 	Range       int      `json:"range"`
+	Namespaces  int      `json:"namespaces"`
 }
 
 // MaybeChild must be called first in main (and TestMain): when this process is the re-executed first stage of a zygote it

@@ -89,6 +89,9 @@ func stageFor(o Options, filter []byte, ranged bool) stage {
 	if o.without.landlock {
 		s.Zygote.LandlockABI = 0
 	}
+	if s.Zygote.LandlockABI < landlockScopes {
+		s.Zygote.Namespaces = unix.CLONE_NEWNET
+	}
 	return s
 }
 
@@ -160,6 +163,10 @@ func (z *zygote) stop() {
 		z.control = -1
 	}
 }
+
+// landlockScopes is the version that keeps abstract sockets apart. Before it every call needs a network namespace of its own,
+// whose end costs the kernel a serial worker; otherwise the calls of a zygote share an empty one.
+const landlockScopes = 6
 
 // landlockABI is the kernel's version of Landlock, 0 where it is off.
 func landlockABI() int {

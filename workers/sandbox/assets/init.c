@@ -5,7 +5,7 @@
 #include <linux/prctl.h>
 #include <linux/resource.h>
 
-enum { STATUS = 3, CALL = 2, SIGKILL = 9, SIGCHLD = 17, SIGSTOP = 19, EINTR = 4 };
+enum { STATUS = 3, CALL = 2, SIGKILL = 9, SIGCHLD = 17, SIGSTOP = 19, EINTR = 4, CAP_KILL = 5 };
 
 // Little-endian, shared with record.go.
 struct record {
@@ -51,17 +51,23 @@ static void report(int status) {
   quit(0);
 }
 
+// Keeps the one capability it needs, to kill processes of another uid in its own pid namespace. In a range of ids it also
+// leaves the zygote's uid, and does not take the call's: a call could then set the limits of its init.
+static void drop_privilege(int range) {
+  sys(__NR_prctl, PR_SET_KEEPCAPS, 1, 0, 0);
+  if (range && (sys(__NR_setgroups, 0, 0, 0, 0) || sys(__NR_setresgid, 1, 1, 1, 0) || sys(__NR_setresuid, 1, 1, 1, 0))) quit(97);
+  unsigned header[2] = {0x20080522, 0}, caps[6] = {1 << CAP_KILL, 1 << CAP_KILL, 0, 0, 0, 0};
+  if (sys(__NR_capset, (long)header, (long)caps, 0, 0)) quit(97);
+  sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0);
+}
+
 __attribute__((used)) void run(long *stack) {
   int range = ((char **)(stack + 1))[0][0] == '1';
   sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0);
   ignore_signals();
   sys(__NR_close_range, 0, STATUS - 1, 0, 0);
   sys(__NR_close_range, STATUS + 1, ~0u, 0, 0);
-  if (range) { // not the zygote's uid any more; still above the call's in its namespace
-    sys(__NR_setgroups, 0, 0, 0, 0);
-    if (sys(__NR_setresgid, 1, 1, 1, 0) || sys(__NR_setresuid, 1, 1, 1, 0)) quit(97);
-    sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0);
-  }
+  drop_privilege(range);
   for (;;) {
     int status = 0;
     long p = sys(__NR_wait4, -1, (long)&status, 0, 0);

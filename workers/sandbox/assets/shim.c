@@ -39,6 +39,7 @@ struct reply {
 struct config {
   const void *bpf;
   uint32_t bpf_len, landlock_abi, range;
+  uint32_t namespaces; // further CLONE_NEW* flags of every call
   uint64_t data_base; // data segment of the zygote in bytes: limits are on what a call adds
 } __attribute__((packed));
 
@@ -141,7 +142,6 @@ static void drop_caps(const struct spawn *s) {
 static void signals(void) {
   sigset_t none;
   sigemptyset(&none);
-  signal(SIGCHLD, SIG_DFL); // the zygote ignores it, and ignored is inherited
   sigprocmask(SIG_SETMASK, &none, 0);
 }
 
@@ -171,6 +171,7 @@ static void lockdown(const struct spawn *s) {
 __attribute__((noinline)) static void child(const struct spawn *s) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   setsid();
+  signal(SIGCHLD, SIG_DFL); // before B can end: ignored, as the zygote has it, would lose B's status
   mounts(s);
   pid_t b = _Fork();
   if (b < 0) die(s, "fork");
@@ -188,7 +189,7 @@ __attribute__((noinline)) static void child(const struct spawn *s) {
 __attribute__((noinline)) static long spawn(const struct spawn *s, int *pidfd) {
   long r;
   register long r10 __asm__("r10") = 0, r8 __asm__("r8") = 0;
-  unsigned long flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;
+  unsigned long flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | s->cfg->namespaces | SIGCHLD;
   __asm__ volatile("syscall" : "=a"(r) : "a"(SYS_clone), "D"(flags), "S"(0), "d"(pidfd), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
   if (r == 0) child(s);
   return r;

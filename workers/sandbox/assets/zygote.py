@@ -193,7 +193,8 @@ def read_request():
 
 class Config(ctypes.Structure):
     _pack_ = 1
-    _fields_ = [('bpf', ctypes.c_void_p), ('bpf_len', ctypes.c_uint32), ('landlock_abi', ctypes.c_uint32), ('range', ctypes.c_uint32), ('data_base', ctypes.c_uint64)]
+    _fields_ = [('bpf', ctypes.c_void_p), ('bpf_len', ctypes.c_uint32), ('landlock_abi', ctypes.c_uint32), ('range', ctypes.c_uint32),
+                ('namespaces', ctypes.c_uint32), ('data_base', ctypes.c_uint64)]
 
 
 def fail(text):
@@ -229,7 +230,7 @@ def main():
     program = ctypes.create_string_buffer(bpf, len(bpf) + 1)
     with open('/proc/self/statm') as f:
         data = int(f.read().split()[5]) * os.sysconf('SC_PAGESIZE')
-    config = Config(ctypes.addressof(program), len(bpf), options['landlock_abi'], options['range'], data)
+    config = Config(ctypes.addressof(program), len(bpf), options['landlock_abi'], options['range'], options['namespaces'], data)
     serve = ctypes.PyDLL('/sbx/shim.so').sbx_serve
     compiled('1')  # first use of the path every call takes
     gc.collect()

@@ -1,0 +1,130 @@
+package train
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// A stored batch is, little-endian:
+//
+//	"restar-batch-1\n", uint32 sequences, then for each, in ordinal order:
+//	int64 ordinal, float32 advantage, uint32 n, n int32 ids, n mask bytes, n float32 log-probs
+//	32 bytes SHA-256 of all before
+//
+// Equal batches give equal bytes, in whatever order they list their sequences.
+const batchMagic = "restar-batch-1\n"
+
+// sequenceHeader is the fixed part of a stored sequence and sequenceToken what each token takes, in bytes.
+const (
+	sequenceHeader = 8 + 4 + 4
+	sequenceToken  = 4 + 1 + 4
+)
+
+// EncodeBatch writes a batch. A batch that Step would refuse for its shape is refused here.
+func EncodeBatch(b Batch) ([]byte, error) {
+	sequences, err := b.sorted()
+	if err != nil {
+		return nil, err
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(batchMagic), uint32(len(sequences)))
+	for _, s := range sequences {
+		out = binary.LittleEndian.AppendUint64(out, uint64(s.Ordinal))
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(s.Advantage))
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(s.IDs)))
+		for _, id := range s.IDs {
+			out = binary.LittleEndian.AppendUint32(out, uint32(id))
+		}
+		out = append(out, s.Mask...)
+		for _, l := range s.LogProbs {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(l))
+		}
+	}
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...), nil
+}
+
+// Digest is the SHA-256, in hex, that ends the encoded batch.
+func (b Batch) Digest() (string, error) {
+	raw, err := EncodeBatch(b)
+	if err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(raw[len(raw)-sha256.Size:]), nil
+}
+
+// DecodeBatch reads what EncodeBatch wrote and refuses everything else.
+func DecodeBatch(raw []byte) (Batch, error) {
+	body := len(raw) - sha256.Size
+	if body < len(batchMagic) || !bytes.HasPrefix(raw, []byte(batchMagic)) {
+		return Batch{}, fmt.Errorf("%w: %d bytes do not start with %q", ErrBatch, len(raw), batchMagic)
+	}
+	if sum := sha256.Sum256(raw[:body]); !bytes.Equal(sum[:], raw[body:]) {
+		return Batch{}, fmt.Errorf("%w: content has digest %x, but says %x", ErrBatch, sum, raw[body:])
+	}
+	r := &reader{rest: raw[len(batchMagic):body]}
+	var b Batch
+	for range r.uint32() {
+		s := r.sequence()
+		if r.short {
+			break
+		}
+		b.Sequences = append(b.Sequences, s)
+	}
+	switch _, err := b.sorted(); {
+	case r.short || len(r.rest) > 0:
+		return Batch{}, fmt.Errorf("%w: %w", ErrBatch, errors.New("the content's length does not fit its counts"))
+	case err != nil:
+		return Batch{}, err
+	}
+	return b, nil
+}
+
+// reader takes values off bytes; short is set, and stays set, when they run out.
+type reader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.short || n > len(r.rest) {
+		r.short = true
+		return nil
+	}
+	out := r.rest[:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+func (r *reader) uint32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) sequence() Sequence {
+	header := r.take(sequenceHeader)
+	if header == nil {
+		return Sequence{}
+	}
+	n := int(binary.LittleEndian.Uint32(header[12:]))
+	data := r.take(n * sequenceToken)
+	if data == nil {
+		return Sequence{}
+	}
+	s := Sequence{
+		Ordinal:   int(binary.LittleEndian.Uint64(header)),
+		Advantage: math.Float32frombits(binary.LittleEndian.Uint32(header[8:])),
+		IDs:       make([]int32, n), Mask: bytes.Clone(data[4*n : 5*n]), LogProbs: make([]float32, n),
+	}
+	for i := range n {
+		s.IDs[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+		s.LogProbs[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[5*n+4*i:]))
+	}
+	return s
+}

@@ -1,0 +1,81 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/restar-rl/restar/kernels/philox"
+	"github.com/restar-rl/restar/workers/model"
+)
+
+func tinyModel(t testing.TB, seed uint64) *model.Model {
+	t.Helper()
+	m, err := model.New(model.Config{VocabSize: 31, HiddenSize: 16, IntermediateSize: 24, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8,
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+var rng = philox.NewKey(11)
+
+// someBatch has n sequences of mixed lengths, prompts, tool outputs, advantages and somewhat off-policy log-probs.
+func someBatch(t testing.TB, m *model.Model, n int, seed int) Batch {
+	t.Helper()
+	var b Batch
+	for i := range n {
+		at := philox.Address{Purpose: philox.Select, Ordinal: seed, Sample: i}
+		length := 2 + rng.IntN(at, 100)
+		if i == 3 {
+			length = 64
+		}
+		s := Sequence{Ordinal: 3*i + 1, Advantage: float32(2*rng.Uniform(at.WithToken(1)) - 1), LogProbs: make([]float32, length), Mask: make([]uint8, length)}
+		for t := range length {
+			s.IDs = append(s.IDs, int32(rng.IntN(at.WithTurn(1).WithToken(t), m.Config.VocabSize)))
+			if t > 0 && rng.IntN(at.WithTurn(2).WithToken(t), 3) > 0 {
+				s.Mask[t] = 1
+			}
+		}
+		logp, _, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for t, k := range s.Mask {
+			if k == 1 {
+				s.LogProbs[t] = logp[t] + float32(0.8*(rng.Uniform(at.WithTurn(3).WithToken(t))-0.5))
+			}
+		}
+		b.Sequences = append(b.Sequences, s)
+	}
+	return b
+}
+
+func testOptimizer() Optimizer {
+	return Optimizer{LR: 0.01, Beta1: 0.9, Beta2: 0.999, WeightDecay: 0.01, ClipNorm: 1}
+}
+
+func testObjective() Objective {
+	return Objective{Kind: PolicyGradient, ClipLow: 0.2, ClipHigh: 0.28}
+}
+
+// bits is a state's tensors, copied.
+func bits(s *State) []model.Tensor {
+	ts := s.Tensors()
+	for i := range ts {
+		ts[i].Data = slices.Clone(ts[i].Data)
+	}
+	return ts
+}
+
+func differ(a, b []model.Tensor) string {
+	for i := range a {
+		for j := range a[i].Data {
+			if math.Float32bits(a[i].Data[j]) != math.Float32bits(b[i].Data[j]) {
+				return a[i].Name
+			}
+		}
+	}
+	return ""
+}

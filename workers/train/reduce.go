@@ -1,0 +1,151 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/restar-rl/restar/workers/model"
+)
+
+// Plan says how a step is computed. It changes no bit of any result.
+type Plan struct {
+	Workers     int // subtrees computed at once: 1, 2, 4 or 8; 0 takes the most that does not exceed GOMAXPROCS
+	MicroTokens int // tokens of one forward and backward pass, which bound the memory for activations; 0 takes 4096
+}
+
+// defaultMicroTokens is where longer passes no longer gain speed on a CPU: the GEMMs have thousands of rows.
+const defaultMicroTokens = 4096
+
+func (p Plan) withDefaults() (Plan, error) {
+	if p.MicroTokens == 0 {
+		p.MicroTokens = defaultMicroTokens
+	}
+	if p.Workers == 0 {
+		p.Workers = 1
+		for p.Workers < Leaves && 2*p.Workers <= runtime.GOMAXPROCS(0) {
+			p.Workers *= 2
+		}
+	}
+	if p.MicroTokens < 0 || p.Workers < 0 || p.Workers > Leaves || Leaves%p.Workers != 0 {
+		return p, fmt.Errorf("train: plan %+v: want a positive MicroTokens, and Workers that divide %d", p, Leaves)
+	}
+	return p, nil
+}
+
+// part is the gradient and the sums of a subtree.
+type part struct {
+	gradient *model.Gradient
+	sums     sums
+}
+
+// reduction computes the gradient of a divided batch.
+type reduction struct {
+	state  *State
+	leaves [Leaves]leaf
+	obj    Objective
+	plan   Plan
+}
+
+func (s *State) reduce(ctx context.Context, leaves [Leaves]leaf, obj Objective) (part, error) {
+	plan, err := s.Plan.withDefaults()
+	if err != nil {
+		return part{}, err
+	}
+	r := &reduction{state: s, leaves: leaves, obj: obj, plan: plan}
+	return r.tree(ctx, 0, Leaves, plan.Workers)
+}
+
+// tree returns the sum over leaves [from, to): left half plus right half. With more than one worker the halves run at once.
+func (r *reduction) tree(ctx context.Context, from, to, workers int) (part, error) {
+	if to-from == 1 {
+		return r.leaf(ctx, r.leaves[from])
+	}
+	mid := (from + to) / 2
+	var left, right part
+	var leftErr, rightErr error
+	if workers > 1 {
+		var wg sync.WaitGroup
+		wg.Go(func() { left, leftErr = r.tree(ctx, from, mid, workers/2) })
+		right, rightErr = r.tree(ctx, mid, to, workers/2)
+		wg.Wait()
+	} else if left, leftErr = r.tree(ctx, from, mid, 1); leftErr == nil {
+		right, rightErr = r.tree(ctx, mid, to, 1)
+	}
+	defer r.state.scratch.put(right.gradient)
+	if err := errors.Join(leftErr, rightErr); err != nil {
+		r.state.scratch.put(left.gradient)
+		return part{}, err
+	}
+	left.gradient.Add(right.gradient)
+	left.sums = left.sums.join(right.sums)
+	return left, nil
+}
+
+// leaf accumulates one leaf, micro-batch after micro-batch.
+func (r *reduction) leaf(ctx context.Context, l leaf) (part, error) {
+	p := part{gradient: r.state.scratch.gradient(r.state.Model)}
+	ws := r.state.scratch.workspace()
+	defer r.state.scratch.putWorkspace(ws)
+	ws.Threads = max(1, runtime.GOMAXPROCS(0)/r.plan.Workers)
+	for _, micro := range l.micro(r.plan.MicroTokens) {
+		coef := func(logp, entropy []float32) ([]float32, error) {
+			return micro.coefficients(r.obj, &p.sums, logp, entropy), nil
+		}
+		if err := r.state.Model.Backward(ctx, ws, micro.pack(), coef, p.gradient); err != nil {
+			r.state.scratch.put(p.gradient)
+			return part{}, err
+		}
+	}
+	return p, nil
+}
+
+// scratch keeps gradients and workspaces for the next leaf or step.
+type scratch struct {
+	mu         sync.Mutex
+	gradients  []*model.Gradient
+	workspaces []*model.Workspace
+}
+
+// gradient returns a zero gradient.
+func (s *scratch) gradient(m *model.Model) *model.Gradient {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.gradients)
+	if n == 0 {
+		return model.NewGradient(m)
+	}
+	g := s.gradients[n-1]
+	s.gradients = s.gradients[:n-1]
+	g.Zero()
+	return g
+}
+
+func (s *scratch) put(g *model.Gradient) {
+	if g == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gradients = append(s.gradients, g)
+}
+
+func (s *scratch) workspace() *model.Workspace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.workspaces)
+	if n == 0 {
+		return model.NewWorkspace()
+	}
+	ws := s.workspaces[n-1]
+	s.workspaces = s.workspaces[:n-1]
+	return ws
+}
+
+func (s *scratch) putWorkspace(ws *model.Workspace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.workspaces = append(s.workspaces, ws)
+}

@@ -1,0 +1,367 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/rl"
+)
+
+func TestPackingWorkersAndOrderChangeNoBit(t *testing.T) {
+	reference := tinyModel(t, 1)
+	b := someBatch(t, reference, 21, 1)
+	reversed := Batch{slices.Clone(b.Sequences)}
+	slices.Reverse(reversed.Sequences)
+	var want []model.Tensor
+	var metrics Metrics
+	for _, plan := range []Plan{{1, 1 << 30}, {1, 64}, {1, 256}, {1, 1}, {2, 256}, {4, 64}, {8, 100}, {}} {
+		for _, batch := range []Batch{b, reversed} {
+			s := NewState(tinyModel(t, 1))
+			s.Plan = plan
+			var m Metrics
+			for step := range int64(2) {
+				var err error
+				if m, err = Step(t.Context(), s, batch, step+1, testObjective(), testOptimizer()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want == nil {
+				want, metrics = bits(s), m
+			}
+			if name := differ(want, bits(s)); name != "" || m != metrics {
+				t.Errorf("plan %+v: %q differs from one pass over each leaf; metrics %+v, want %+v", plan, name, m, metrics)
+			}
+		}
+	}
+}
+
+// scalarLoss is the loss of Objective's comment, token by token, in float64.
+func scalarLoss(t *testing.T, m *model.Model, b Batch, obj Objective) float64 {
+	t.Helper()
+	total, tokens := 0.0, 0
+	for _, s := range b.Sequences {
+		tokens += s.sampled()
+	}
+	for _, s := range b.Sequences {
+		logp, _, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i, k := range s.Mask {
+			if k == 0 {
+				continue
+			}
+			if obj.Kind == SFT {
+				sum += float64(logp[i])
+				continue
+			}
+			r, a := math.Exp(float64(logp[i])-float64(s.LogProbs[i])), float64(s.Advantage)
+			sum += math.Min(r*a, math.Min(math.Max(r, 1-obj.ClipLow), 1+obj.ClipHigh)*a)
+		}
+		if obj.Norm == rl.SequenceMean {
+			total -= sum / float64(s.sampled()) / float64(len(b.Sequences))
+		} else {
+			total -= sum / float64(tokens)
+		}
+	}
+	return total
+}
+
+func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
+	m := tinyModel(t, 2)
+	b := someBatch(t, m, 9, 2)
+	for _, obj := range []Objective{
+		{Kind: SFT}, testObjective(), {Kind: PolicyGradient, ClipLow: 1, ClipHigh: 1e3},
+		{Kind: PolicyGradient, ClipLow: 1, ClipHigh: 1e3, Norm: rl.SequenceMean},
+	} {
+		s := NewState(m)
+		work, err := divide(b, obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.reduce(t.Context(), work, obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := scalarLoss(t, m, b, obj); math.Abs(got.sums.loss-want) > 1e-6 {
+			t.Errorf("%+v: loss %v, want %v", obj, got.sums.loss, want)
+		}
+		for i, g := range got.gradient.Tensors() {
+			checkSlope(t, m, b, obj, i, g)
+		}
+	}
+}
+
+// checkSlope compares the directional derivative along one tensor's gradient with a central difference of the scalar loss, to the
+// precision of float32 log-probs, or of the few tokens that cross the edge of the clip range within the difference.
+func checkSlope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g model.Tensor) {
+	t.Helper()
+	data := m.Params()[tensor].Data
+	saved, norm := slices.Clone(data), 0.0
+	for _, x := range g.Data {
+		norm += float64(x) * float64(x)
+	}
+	norm = math.Sqrt(norm)
+	const h = 2e-3
+	at := func(sign float64) float64 {
+		for i, x := range g.Data {
+			data[i] = saved[i] + float32(sign*h*float64(x)/norm)
+		}
+		m.WeightsChanged()
+		return scalarLoss(t, m, b, obj)
+	}
+	got := (at(1) - at(-1)) / (2 * h)
+	copy(data, saved)
+	m.WeightsChanged()
+	tolerance := 0.005
+	if obj.ClipHigh < 1 && obj.Kind == PolicyGradient {
+		tolerance = 0.05
+	}
+	if math.Abs(got-norm) > tolerance*norm+2e-4 {
+		t.Errorf("%+v: slope along the gradient of %s is %v, want its norm %v", obj, g.Name, got, norm)
+	}
+}
+
+func TestOneStepIsAdamWOnTheClippedGradient(t *testing.T) {
+	s := NewState(tinyModel(t, 3))
+	b, obj, opt := someBatch(t, s.Model, 5, 3), testObjective(), testOptimizer()
+	opt.ClipNorm = 0.05
+	work, _ := divide(b, obj)
+	p, err := s.reduce(t.Context(), work, obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, norm := bits(s), 0.0
+	for _, g := range p.gradient.Tensors() {
+		for _, x := range g.Data {
+			norm += float64(x) * float64(x)
+		}
+	}
+	norm = math.Sqrt(norm)
+	m, err := Step(t.Context(), s, b, 1, obj, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(m.GradNorm-norm) > 1e-9*norm || norm < opt.ClipNorm {
+		t.Fatalf("gradient norm is %v, want %v and more than the clip %v", m.GradNorm, norm, opt.ClipNorm)
+	}
+	for i, g := range p.gradient.Tensors() {
+		for j, x := range g.Data {
+			c := float64(x) * opt.ClipNorm / (norm + 1e-6)
+			w := float64(before[i].Data[j]) * (1 - opt.LR*opt.WeightDecay)
+			w -= opt.LR * c / (math.Abs(c) + 1e-8) // m/(1-b1) = c and v/(1-b2) = c^2 at the first update
+			if got := float64(s.Model.Params()[i].Data[j]); math.Abs(got-w) > 2e-6+0.01*opt.LR*1e-8/(math.Abs(c)+1e-12) {
+				t.Fatalf("%s[%d] is %v after the step, want %v (gradient %v)", g.Name, j, got, w, c)
+			}
+		}
+	}
+}
+
+func TestAResumedRunHasTheBitsOfAnUndisturbedOne(t *testing.T) {
+	const steps = 5
+	whole := NewState(tinyModel(t, 4))
+	var after [][]model.Tensor
+	var batches []Batch
+	var metrics []Metrics
+	opt := testOptimizer()
+	opt.WarmupSteps = 3
+	for i := range steps {
+		batches = append(batches, someBatch(t, whole.Model, 4, 10+i))
+		m, err := Step(t.Context(), whole, batches[i], int64(i+1), testObjective(), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, metrics = append(after, bits(whole)), append(metrics, m)
+	}
+	for from := range steps {
+		raw, err := model.EncodeSafetensors(after[from], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts, _, err := model.DecodeSafetensors(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewState(tinyModel(t, 99))
+		if err := s.LoadTensors(ts); err != nil {
+			t.Fatal(err)
+		}
+		for i := from + 1; i < steps; i++ {
+			m, err := Step(t.Context(), s, batches[i], int64(i+1), testObjective(), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m != metrics[i] {
+				t.Errorf("resumed after step %d: metrics of step %d are %+v, want %+v", from+1, i+1, m, metrics[i])
+			}
+		}
+		if name := differ(after[steps-1], bits(s)); name != "" || s.WeightsDigest() != whole.WeightsDigest() {
+			t.Errorf("resumed after step %d: %q differs", from+1, name)
+		}
+	}
+}
+
+func TestAStepIsAppliedOnceAndInOrder(t *testing.T) {
+	s := NewState(tinyModel(t, 5))
+	b := someBatch(t, s.Model, 3, 5)
+	for _, c := range []struct {
+		step int64
+		ok   bool
+	}{{0, false}, {2, false}, {1, true}, {1, false}, {2, true}} {
+		digest := s.WeightsDigest()
+		_, err := Step(t.Context(), s, b, c.step, testObjective(), testOptimizer())
+		if (err == nil) != c.ok || !c.ok && !errors.Is(err, ErrStepOrder) {
+			t.Errorf("step %d after %d: %v", c.step, s.AppliedStep, err)
+		}
+		if (digest != s.WeightsDigest()) != c.ok {
+			t.Errorf("step %d (accepted %v): weights changed is %v", c.step, c.ok, digest != s.WeightsDigest())
+		}
+	}
+}
+
+func TestAGradientThatIsNotFiniteSkipsTheStepAndSaysSo(t *testing.T) {
+	for reason, spoil := range map[string]func(*Batch, *Optimizer){
+		"gradient norm is": func(b *Batch, _ *Optimizer) {
+			one := b.Sequences[0]
+			one.Advantage, one.Mask, one.LogProbs = -3.4e38, make([]uint8, len(one.IDs)), make([]float32, len(one.IDs))
+			one.Mask[1], one.LogProbs[1] = 1, -5
+			b.Sequences = []Sequence{one}
+		},
+		"exceeds": func(b *Batch, o *Optimizer) { b.Sequences[0].Advantage = -3e25 },
+	} {
+		s := NewState(tinyModel(t, 6))
+		good := someBatch(t, s.Model, 3, 6)
+		if _, err := Step(t.Context(), s, good, 1, testObjective(), testOptimizer()); err != nil {
+			t.Fatal(err)
+		}
+		bad, opt, before := Batch{slices.Clone(good.Sequences)}, testOptimizer(), bits(s)
+		spoil(&bad, &opt)
+		m, err := Step(t.Context(), s, bad, 2, testObjective(), opt)
+		if err != nil || !strings.Contains(m.Skipped, reason) {
+			t.Fatalf("step with an unusable gradient: %+v, %v, want it skipped for %q", m, err, reason)
+		}
+		for _, v := range []float64{m.Loss, m.GradNorm, m.RatioMax, m.KL, m.Entropy, m.ClipFracLow, m.ClipFracHigh} {
+			if !isFinite(v) {
+				t.Errorf("metrics %+v hold a value that JSON cannot", m)
+			}
+		}
+		counters := len(before) - 1
+		if name := differ(before[:counters], bits(s)[:counters]); name != "" || s.AppliedStep != 2 || s.Updates != 1 {
+			t.Errorf("%s: skipped step changed %q, applied step %d, updates %d, want none, 2 and 1", reason, name, s.AppliedStep, s.Updates)
+		}
+	}
+}
+
+func TestACancelledStepLeavesTheState(t *testing.T) {
+	s := NewState(tinyModel(t, 7))
+	b, before := someBatch(t, s.Model, 3, 7), bits(s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Step(ctx, s, b, 1, testObjective(), testOptimizer()); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled step returned %v", err)
+	}
+	if name := differ(before, bits(s)); name != "" {
+		t.Errorf("cancelled step changed %q", name)
+	}
+	if _, err := Step(t.Context(), s, b, 1, testObjective(), testOptimizer()); err != nil {
+		t.Errorf("the same step again: %v", err)
+	}
+}
+
+func TestSFTOverfitsASmallSet(t *testing.T) {
+	s := NewState(tinyModel(t, 8))
+	b := someBatch(t, s.Model, 4, 8)
+	opt := Optimizer{LR: 0.02, Beta1: 0.9, Beta2: 0.99, ClipNorm: 1, Schedule: Cosine, WarmupSteps: 10, TotalSteps: 150}
+	var first, last Metrics
+	for step := range int64(opt.TotalSteps) {
+		m, err := Step(t.Context(), s, b, step+1, Objective{Kind: SFT}, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step == 0 {
+			first = m
+		}
+		last = m
+	}
+	if first.Loss < 3 || last.Loss > 0.2 {
+		t.Errorf("loss went from %v to %v, want from more than 3 to less than 0.2", first.Loss, last.Loss)
+	}
+}
+
+func TestTheOptimizerRestartsWithoutForgettingTheStep(t *testing.T) {
+	s := NewState(tinyModel(t, 9))
+	b := someBatch(t, s.Model, 3, 9)
+	for step := range int64(3) {
+		if step == 2 {
+			s.ResetOptimizer()
+		}
+		if _, err := Step(t.Context(), s, b, step+1, testObjective(), testOptimizer()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.AppliedStep != 3 || s.Updates != 1 {
+		t.Errorf("applied step %d and updates %d, want 3 and 1", s.AppliedStep, s.Updates)
+	}
+}
+
+func TestBadPlansObjectivesAndOptimizersAreNamed(t *testing.T) {
+	for want, change := range map[string]func(*State, *Objective, *Optimizer){
+		"Workers":      func(s *State, _ *Objective, _ *Optimizer) { s.Plan.Workers = 3 },
+		"MicroTokens":  func(s *State, _ *Objective, _ *Optimizer) { s.Plan.MicroTokens = -1 },
+		"kind":         func(_ *State, o *Objective, _ *Optimizer) { o.Kind = "dpo" },
+		"ClipLow":      func(_ *State, o *Objective, _ *Optimizer) { o.ClipLow = 2 },
+		"ClipHigh":     func(_ *State, o *Objective, _ *Optimizer) { o.ClipHigh = math.NaN() },
+		"DualClip":     func(_ *State, o *Objective, _ *Optimizer) { o.DualClip = 0.5 },
+		"loss norm":    func(_ *State, o *Objective, _ *Optimizer) { o.Norm = "sum" },
+		"LR":           func(_ *State, _ *Objective, o *Optimizer) { o.LR = math.Inf(1) },
+		"Beta1, Beta2": func(_ *State, _ *Objective, o *Optimizer) { o.Beta2 = 1 },
+		"WarmupSteps":  func(_ *State, _ *Objective, o *Optimizer) { o.WarmupSteps = -1 },
+		"TotalSteps":   func(_ *State, _ *Objective, o *Optimizer) { o.Schedule = Cosine },
+		"Schedule":     func(_ *State, _ *Objective, o *Optimizer) { o.Schedule = "step" },
+	} {
+		s, obj, opt := NewState(tinyModel(t, 9)), testObjective(), testOptimizer()
+		b := someBatch(t, s.Model, 2, 9)
+		change(s, &obj, &opt)
+		if _, err := Step(t.Context(), s, b, 1, obj, opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("refusal is %v, want one that names %s", err, want)
+		}
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	m, err := model.New(model.Config{VocabSize: 1024, HiddenSize: 128, IntermediateSize: 384, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 32,
+		MaxPosition: 2048, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.05}, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var batch Batch
+	tokens := 0
+	for i := range 64 {
+		n := 400 + i*3
+		s := Sequence{Ordinal: i, IDs: make([]int32, n), Mask: make([]uint8, n), LogProbs: make([]float32, n), Advantage: 1}
+		for t := 1; t < n; t++ {
+			s.IDs[t], s.Mask[t], s.LogProbs[t] = int32((t*7+i)%1024), 1, -7
+		}
+		batch.Sequences = append(batch.Sequences, s)
+		tokens += n
+	}
+	for _, plan := range []Plan{{1, 4096}, {2, 4096}, {2, 1024}, {2, 8192}} {
+		b.Run(fmt.Sprintf("%+v", plan), func(b *testing.B) {
+			s := NewState(m)
+			s.Plan = plan
+			for b.Loop() {
+				if _, err := Step(b.Context(), s, batch, s.AppliedStep+1, testObjective(), testOptimizer()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(tokens*b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}

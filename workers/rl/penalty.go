@@ -79,8 +79,3 @@ func legacyFormat(text string) float64 {
 	}
 	return repeatPenalty(pairs, len(legacyTurn.FindAllString(text, -1)))
 }
-
-// CountAnswers counts the answer tags of a model's own text: opening tags, closing tags, and closed blocks.
-func CountAnswers(text string) (open, closed, pairs int) {
-	return strings.Count(text, "<answer>"), strings.Count(text, "</answer>"), len(legacyAnswer.FindAllString(text, -1))
-}

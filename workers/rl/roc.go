@@ -11,9 +11,9 @@ type Method string
 
 // The selection rules.
 const (
-	RoCPaper    Method = "roc"          // Resample-on-Correct as printed in rStar2-Agent §2.2.3
-	RoCReleased Method = "roc-released" // the rule of the released code, deterministic
-	KeepAll     Method = "all"          // plain GRPO and DAPO: every rollout trains
+	RoCPaper    Method = "paper" // Resample-on-Correct as printed in rStar2-Agent §2.2.3
+	RoCReleased Method = "code"  // the rule of the released code, deterministic
+	KeepAll     Method = "all"   // plain GRPO and DAPO: every rollout trains
 )
 
 // DefaultPenaltyEpsilon keeps the weight 1/(p_total+eps) of a spotless rollout finite. It is far below the smallest

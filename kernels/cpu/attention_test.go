@@ -1,0 +1,280 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+var geometries = []kernels.Geometry{{Heads: 4, KVHeads: 2, Dim: 32}, {Heads: 3, KVHeads: 1, Dim: 10}, {Heads: 2, KVHeads: 2, Dim: 48}}
+
+// headsOracle is Heads for one row at one position: queries, keys and values, each [heads*dim].
+func headsOracle(g kernels.Geometry, x, wq, wk, cos, sin []float64, eps float64) (q, k, v []float64) {
+	half := g.Dim / 2
+	for h := range g.Heads + g.KVHeads {
+		w, f := wq, 1/math.Sqrt(float64(g.Dim))
+		if h >= g.Heads {
+			w, f = wk, 1
+		}
+		n := rmsNorm(x[h*g.Dim:(h+1)*g.Dim], w, eps)
+		y := make([]float64, g.Dim)
+		for i := range half {
+			y[i] = f * (n[i]*cos[i] - n[i+half]*sin[i])
+			y[i+half] = f * (n[i+half]*cos[i] + n[i]*sin[i])
+		}
+		if h < g.Heads {
+			q = append(q, y...)
+		} else {
+			k = append(k, y...)
+		}
+	}
+	return q, k, x[(g.Heads+g.KVHeads)*g.Dim:]
+}
+
+// byRow turns [KVHeads, rows*group, dim] into rows of heads.
+func byRow(x []float32, rows, kvHeads, group, dim int) []float32 {
+	out := make([]float32, len(x))
+	for h := range kvHeads {
+		for r := range rows {
+			n := group * dim
+			copy(out[(r*kvHeads+h)*n:(r*kvHeads+h+1)*n], x[(h*rows+r)*n:])
+		}
+	}
+	return out
+}
+
+// byHead is the inverse of byRow.
+func byHead(x []float32, rows, kvHeads, group, dim int) []float32 {
+	out := make([]float32, len(x))
+	for h := range kvHeads {
+		for r := range rows {
+			n := group * dim
+			copy(out[(h*rows+r)*n:(h*rows+r+1)*n], x[(r*kvHeads+h)*n:])
+		}
+	}
+	return out
+}
+
+func TestHeadsAndTheirGradientMatchTheOracle(t *testing.T) {
+	const rows, eps, positions = 3, 1e-4, 9
+	onEveryPath(t, func(b *bench) {
+		for _, g := range geometries {
+			nq, nk := rows*g.Heads*g.Dim, rows*g.KVHeads*g.Dim
+			qkv, wq, wk := b.random(rows*g.QKV()), b.random(g.Dim), b.random(g.Dim)
+			cos, sin := b.random(positions*g.Dim/2), b.random(positions*g.Dim/2)
+			pos := []int32{8, 0, 3}
+			q, k, v := poison(nq), poison(nk), poison(nk)
+			a := kernels.HeadsArgs{Geometry: g, Rows: rows, Eps: eps, QKV: b.view(qkv), WQ: b.view(wq), WK: b.view(wk), Positions: b.intView(pos),
+				Cos: b.view(cos), Sin: b.view(sin), Q: b.view(q), K: b.view(k), V: b.view(v)}
+			b.Heads(b.s, a)
+			dq, dk, dv := b.random(nq), b.random(nk), b.random(nk)
+			gq, gk, gv := byRow(dq, rows, g.KVHeads, g.Group(), g.Dim), byRow(dk, rows, g.KVHeads, 1, g.Dim), byRow(dv, rows, g.KVHeads, 1, g.Dim)
+			dqkv, dwq, dwk := poison(rows*g.QKV()), make([]float32, g.Dim), make([]float32, g.Dim)
+			b.HeadsGrad(b.s, kernels.HeadsGradArgs{HeadsArgs: a, DQ: b.view(dq), DK: b.view(dk), DV: b.view(dv), DQKV: b.view(dqkv), DWQ: b.view(dwq), DWK: b.view(dwk)})
+			b.sync()
+			x, wqq, wkk, c, s := wide(qkv), wide(wq), wide(wk), wide(cos), wide(sin)
+			all := func() (qs, ks, vs []float64) {
+				for r, p := range pos {
+					h := g.Dim / 2
+					q1, k1, v1 := headsOracle(g, x[r*g.QKV():(r+1)*g.QKV()], wqq, wkk, c[int(p)*h:int(p+1)*h], s[int(p)*h:int(p+1)*h], eps)
+					qs, ks, vs = append(qs, q1...), append(ks, k1...), append(vs, v1...)
+				}
+				return qs, ks, vs
+			}
+			qs, ks, vs := all()
+			b.near("q", byRow(q, rows, g.KVHeads, g.Group(), g.Dim), qs, 1e-6)
+			b.near("k", byRow(k, rows, g.KVHeads, 1, g.Dim), ks, 1e-6)
+			b.near("v", byRow(v, rows, g.KVHeads, 1, g.Dim), vs, 0)
+			loss := func() float64 {
+				qs, ks, vs := all()
+				return weighted(qs, gq) + weighted(ks, gk) + weighted(vs, gv)
+			}
+			b.near("dqkv", dqkv, slope(x, loss), 3e-6)
+			b.near("dwq", dwq, slope(wqq, loss), 3e-6)
+			b.near("dwk", dwk, slope(wkk, loss), 3e-6)
+		}
+	})
+}
+
+// attentionOracle attends rows start.. of one sequence: q is rows of [heads*dim] (scaled), k and v positions of [kvHeads*dim].
+func attentionOracle(g kernels.Geometry, q, k, v []float64, start int) (out, lse []float64) {
+	rows := len(q) / (g.Heads * g.Dim)
+	for r := range rows {
+		for h := range g.Heads {
+			query := q[(r*g.Heads+h)*g.Dim:]
+			scores := make([]float64, start+r+1)
+			for p := range scores {
+				for d := range g.Dim {
+					scores[p] += query[d] * k[(p*g.KVHeads+h/g.Group())*g.Dim+d]
+				}
+			}
+			logs := logSoftmaxOracle(scores)
+			lse = append(lse, scores[0]-logs[0])
+			o := make([]float64, g.Dim)
+			for p, l := range logs {
+				for d := range g.Dim {
+					o[d] += math.Exp(l) * v[(p*g.KVHeads+h/g.Group())*g.Dim+d]
+				}
+			}
+			out = append(out, o...)
+		}
+	}
+	return out, lse
+}
+
+// attentionGradOracle is the gradient of sum(out*dout) for a sequence from position 0.
+func attentionGradOracle(g kernels.Geometry, q, k, v []float64, dout []float32) (dq, dk, dv []float64) {
+	dq, dk, dv = make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
+	for at := 0; at < len(q); at += g.Dim {
+		r, kv := at/(g.Heads*g.Dim), at/g.Dim%g.Heads/g.Group()*g.Dim
+		key := func(p int) int { return p*g.KVHeads*g.Dim + kv }
+		scores, dp, mean := make([]float64, r+1), make([]float64, r+1), 0.0
+		for p := range scores {
+			for d := range g.Dim {
+				scores[p] += q[at+d] * k[key(p)+d]
+				dp[p] += float64(dout[at+d]) * v[key(p)+d]
+			}
+		}
+		logs := logSoftmaxOracle(scores)
+		for p, l := range logs {
+			mean += math.Exp(l) * dp[p]
+		}
+		for p, l := range logs {
+			ds := math.Exp(l) * (dp[p] - mean)
+			for d := range g.Dim {
+				dq[at+d] += ds * k[key(p)+d]
+				dk[key(p)+d] += ds * q[at+d]
+				dv[key(p)+d] += math.Exp(l) * float64(dout[at+d])
+			}
+		}
+	}
+	return dq, dk, dv
+}
+
+// cached is sequences in scattered cache blocks whose unwritten places are NaN.
+type cached struct {
+	g      kernels.Geometry
+	spans  kernels.Spans
+	rows   int
+	q      []float32   // [KVHeads, rows*group, dim]
+	k, v   [][]float64 // by sequence: [positions, kvHeads*dim]
+	kc, vc []float32
+	kr, vr []float32 // [KVHeads, rows, dim] of the spans' rows
+}
+
+// cache builds sequences of start[i]+n[i] positions of which the last n[i] are the span's rows.
+func (b *bench) cache(g kernels.Geometry, start, n []int) *cached {
+	c := &cached{g: g, spans: kernels.Spans{Row: []int{0}, Start: start}}
+	const blocks = 23
+	c.kc, c.vc = poison(blocks*g.BlockFloats()), poison(blocks*g.BlockFloats())
+	var kr, vr []float32
+	for i := range n {
+		total, w := start[i]+n[i], g.KVHeads*g.Dim
+		k, v := b.random(total*w), b.random(total*w)
+		c.spans.TableAt = append(c.spans.TableAt, len(c.spans.Table))
+		for range (total + block - 1) / block {
+			c.spans.Table = append(c.spans.Table, int32(len(c.spans.Table)*5%blocks))
+		}
+		table := kernels.Spans{Row: []int{0, total}, Start: []int{0}, TableAt: []int{0}, Table: c.spans.Table[c.spans.TableAt[i]:]}
+		b.StoreKV(b.s, kernels.KVArgs{Geometry: g, Spans: table, Rows: total, K: b.view(byHead(k, total, g.KVHeads, 1, g.Dim)),
+			V: b.view(byHead(v, total, g.KVHeads, 1, g.Dim)), KCache: b.view(c.kc), VCache: b.view(c.vc)})
+		c.k, c.v = append(c.k, wide(k)), append(c.v, wide(v))
+		kr, vr = append(kr, k[start[i]*w:]...), append(vr, v[start[i]*w:]...)
+		c.rows += n[i]
+		c.spans.Row = append(c.spans.Row, c.rows)
+	}
+	c.q = b.random(c.rows * g.Heads * g.Dim)
+	c.kr, c.vr = byHead(kr, c.rows, g.KVHeads, 1, g.Dim), byHead(vr, c.rows, g.KVHeads, 1, g.Dim)
+	return c
+}
+
+func (b *bench) attention(c *cached) (out, lse []float32, a kernels.AttentionArgs) {
+	out, lse = poison(c.rows*c.g.Heads*c.g.Dim), poison(c.rows*c.g.Heads)
+	a = kernels.AttentionArgs{Geometry: c.g, Spans: c.spans, Rows: c.rows, Q: b.view(c.q), KCache: b.view(c.kc), VCache: b.view(c.vc),
+		Out: b.view(out), LSE: b.view(lse)}
+	b.Attention(b.s, a)
+	b.sync()
+	return out, lse, a
+}
+
+func TestAttentionMatchesTheOracleAndSeesNothingBeyondItsPositions(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		for _, g := range geometries {
+			c := b.cache(g, []int{0, 63, 64, 127, 200, 0}, []int{1, 1, 1, 40, 3, 130})
+			out, lse, _ := b.attention(c)
+			q := wide(byRow(c.q, c.rows, g.KVHeads, g.Group(), g.Dim))
+			rowLSE := byRow(lse, c.rows, g.KVHeads, g.Group(), 1)
+			for i := range c.spans.Start {
+				from, to, w := c.spans.Row[i], c.spans.Row[i+1], g.Heads*g.Dim
+				want, wantLSE := attentionOracle(g, q[from*w:to*w], c.k[i], c.v[i], c.spans.Start[i])
+				b.near("out", out[from*w:to*w], want, 2e-6)
+				b.near("lse", rowLSE[from*g.Heads:to*g.Heads], wantLSE, 1e-6)
+			}
+		}
+	})
+}
+
+func TestAttentionGradientMatchesTheOracle(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		for _, g := range geometries {
+			c := b.cache(g, []int{0, 0, 0}, []int{3, 150, 1})
+			_, _, a := b.attention(c)
+			nq, nk := len(c.q), len(c.kr)
+			dout, dq, dk, dv := b.random(nq), poison(nq), poison(nk), poison(nk)
+			b.AttentionGrad(b.s, kernels.AttentionGradArgs{AttentionArgs: a, K: b.view(c.kr), V: b.view(c.vr), DOut: b.view(dout),
+				DQ: b.view(dq), DK: b.view(dk), DV: b.view(dv)})
+			b.sync()
+			q := wide(byRow(c.q, c.rows, g.KVHeads, g.Group(), g.Dim))
+			var wantQ, wantK, wantV []float64
+			for i := range c.spans.Start {
+				w := g.Heads * g.Dim
+				from, to := c.spans.Row[i]*w, c.spans.Row[i+1]*w
+				gq, gk, gv := attentionGradOracle(g, q[from:to], c.k[i], c.v[i], dout[from:to])
+				wantQ, wantK, wantV = append(wantQ, gq...), append(wantK, gk...), append(wantV, gv...)
+			}
+			b.near("dq", byRow(dq, c.rows, g.KVHeads, g.Group(), g.Dim), wantQ, 5e-6)
+			b.near("dk", byRow(dk, c.rows, g.KVHeads, 1, g.Dim), wantK, 5e-6)
+			b.near("dv", byRow(dv, c.rows, g.KVHeads, 1, g.Dim), wantV, 5e-6)
+		}
+	})
+}
+
+func TestARowOfAttentionHasTheSameBitsInAnyCompany(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		g := geometries[0]
+		c := b.cache(g, []int{0, 10}, []int{150, 3})
+		whole, _, _ := b.attention(c)
+		q := byRow(c.q, c.rows, g.KVHeads, g.Group(), g.Dim)
+		w := g.Heads * g.Dim
+		for _, cut := range [][2]int{{0, 1}, {47, 49}, {60, 67}, {63, 64}, {64, 65}, {100, 150}} {
+			part := *c
+			n := cut[1] - cut[0]
+			part.rows, part.q = n, byHead(slices.Clone(q[cut[0]*w:cut[1]*w]), n, g.KVHeads, g.Group(), g.Dim)
+			part.spans = kernels.Spans{Row: []int{0, n}, Start: []int{cut[0]}, TableAt: []int{0}, Table: c.spans.Table}
+			out, _, _ := b.attention(&part)
+			if !sameBits(out, whole[cut[0]*w:cut[1]*w]) {
+				b.t.Errorf("rows %v alone differ from those of a whole prefill", cut)
+			}
+		}
+	})
+}
+
+func TestSpansThatDoNotFitAreRefused(t *testing.T) {
+	b, _ := New("")
+	g := geometries[0]
+	for name, spans := range map[string]kernels.Spans{
+		"rows":  {Row: []int{0, 2}, Start: []int{0}, TableAt: []int{0}, Table: []int32{0}},
+		"table": {Row: []int{0, 1}, Start: []int{64}, TableAt: []int{0}, Table: []int32{0}},
+		"block": {Row: []int{0, 1}, Start: []int{0}, TableAt: []int{0}, Table: []int32{7}},
+	} {
+		s := b.NewStream(kernels.StreamOptions{})
+		kv, _ := b.Floats(g.KVHeads * g.Dim)
+		cache, _ := b.Floats(g.BlockFloats())
+		b.StoreKV(s, kernels.KVArgs{Geometry: g, Spans: spans, Rows: 1, K: kv, V: kv, KCache: cache, VCache: cache})
+		if s.Sync(t.Context()) == nil {
+			t.Errorf("spans with wrong %s were accepted", name)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+# make quickstart   train the small model from nothing, evaluate it and write a report
+# make test         everything that must hold, as CI runs it
+
+GOLANGCI_LINT := v2.15.0
+WORKFLOWCHECK := v0.6.0
+
+# One set of flags for every build: another set would compile the 1,800 packages of the embedded stack again.
+export CGO_ENABLED := 0
+ROOT  := $(CURDIR)
+CACHE := $(ROOT)/.cache
+RUN   ?= .run/quickstart
+
+.PHONY: quickstart test build lint clean race chaos-short bench-quickstart prerequisites check workflowcheck unit
+
+quickstart: prerequisites build
+	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN)
+
+# The parts in order, each with the result of the one before: a fault is reported by the cheapest test that can see it.
+test: prerequisites build
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory chaos-short
+
+build: prerequisites
+	@.ci/build.sh $(ROOT)/bin/restar-devserver cmd/restar-devserver .
+	@.ci/build.sh $(ROOT)/bin/restar . ./cmd/restar
+
+prerequisites:
+	@.ci/prerequisites.sh
+
+# What is checked on every test: formatting, vet, and that workflows are deterministic.
+check: workflowcheck
+	@files=$$(gofmt -l activities cmd kernels workers workflows); \
+	if [ -n "$$files" ]; then echo "not formatted (gofmt -w): $$files"; exit 1; fi
+	go vet ./...
+	cd cmd/restar-devserver && go vet ./...
+
+workflowcheck: $(CACHE)/workflowcheck-$(WORKFLOWCHECK)/workflowcheck
+	$< ./workflows/...
+
+# Replays of recorded histories are tests of workflows.
+unit:
+	go test ./...
+	cd cmd/restar-devserver && go test ./...
+
+chaos-short: build
+	go run ./cmd/restar-chaos -short
+
+bench-quickstart: build
+	go run ./cmd/restar-chaos -bench quickstart
+
+race: # the one target that needs cgo
+	CGO_ENABLED=1 go test -race ./...
+
+lint: check $(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint
+	$(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint run ./...
+
+$(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint:
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+
+$(CACHE)/workflowcheck-$(WORKFLOWCHECK)/workflowcheck:
+	GOBIN=$(@D) go install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK)
+
+# Runs stay: they are the user's. Remove .run by hand.
+clean:
+	rm -rf bin .cache .bench

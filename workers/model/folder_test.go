@@ -1,0 +1,215 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAFolderReadsBackToTheBitAndItsBytesDependOnItsContentOnly(t *testing.T) {
+	for _, tied := range []bool{true, false} {
+		m, err := New(small(tied), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := t.TempDir(), t.TempDir()
+		if err := m.Save(a); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Load(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Config != m.Config {
+			t.Errorf("config is %+v, want %+v", r.Config, m.Config)
+		}
+		for i, p := range r.Params() {
+			if q := m.Params()[i]; p.Name != q.Name || sameBits(p.Data, q.Data) >= 0 {
+				t.Errorf("%s differs", p.Name)
+			}
+		}
+		if err := r.Save(b); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{ConfigFile, WeightsFile} {
+			x, _ := os.ReadFile(filepath.Join(a, name))
+			y, _ := os.ReadFile(filepath.Join(b, name))
+			if len(x) == 0 || !bytes.Equal(x, y) {
+				t.Errorf("%s: the second save differs from the first", name)
+			}
+		}
+	}
+}
+
+func TestInitialWeightsComeFromTheSeedAlone(t *testing.T) {
+	a, _ := New(small(true), 3)
+	b, _ := New(small(true), 3)
+	c, _ := New(small(true), 4)
+	if sameBits(a.data, b.data) >= 0 || sameBits(a.data, c.data) < 0 {
+		t.Error("equal seeds must give equal weights, and other seeds others")
+	}
+	sum, square := 0.0, 0.0
+	embed := a.Params()[0].Data
+	for _, v := range embed {
+		sum, square = sum+float64(v), square+float64(v)*float64(v)
+	}
+	n := float64(len(embed))
+	if mean, deviation := sum/n, math.Sqrt(square/n); math.Abs(mean) > 0.03 || math.Abs(deviation-0.2) > 0.02 {
+		t.Errorf("embedding has mean %v and deviation %v, want 0 and 0.2", mean, deviation)
+	}
+}
+
+func TestWeightsThatDoNotFitTheConfigAreRefusedAndChangeNothing(t *testing.T) {
+	m, _ := New(small(false), 3)
+	before := slices.Clone(m.data)
+	for _, c := range []struct {
+		change func(ts []Tensor) []Tensor
+		want   string
+	}{
+		{func(ts []Tensor) []Tensor { return ts[1:] }, "model.embed_tokens.weight"},
+		{func(ts []Tensor) []Tensor {
+			return append(ts, Tensor{Name: "extra", Shape: []int{1}, Data: []float32{1}})
+		}, "extra"},
+		{func(ts []Tensor) []Tensor { return append(ts, ts[2]) }, "twice"},
+		{func(ts []Tensor) []Tensor { ts[1].Shape = []int{20, 60}; return ts }, "want [60 20]"},
+	} {
+		ts := m.Tensors()
+		for i := range ts {
+			ts[i].Data = slices.Repeat([]float32{9}, len(ts[i].Data))
+		}
+		if err := m.SetTensors(c.change(ts)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error is %v, want one with %q", err, c.want)
+		}
+	}
+	if sameBits(before, m.data) >= 0 {
+		t.Error("a refused set of weights changed the model")
+	}
+}
+
+func TestATiedModelMayRepeatItsEmbeddingAsHead(t *testing.T) {
+	m, _ := New(small(true), 3)
+	head := m.Tensors()[0]
+	head.Name = "lm_head.weight"
+	if err := m.SetTensors(append(m.Tensors(), head)); err != nil {
+		t.Error(err)
+	}
+	head.Data = slices.Clone(head.Data)
+	head.Data[7]++
+	if m.SetTensors(append(m.Tensors(), head)) == nil {
+		t.Error("a head that differs from the tied embedding was accepted")
+	}
+}
+
+// file builds a safetensors file from a header and data.
+func file(header string, data ...byte) []byte {
+	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), data...)
+}
+
+func TestSafetensorsOfEveryWidthAreRead(t *testing.T) {
+	ts, meta, err := DecodeSafetensors(file(`{"__metadata__":{"a":"b"},"h":{"dtype":"F16","shape":[5],"data_offsets":[6,16]},"b":{"dtype":"BF16","shape":[1,1],"data_offsets":[4,6]},`+
+		`"f":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`, 0, 0, 0x20, 0xc0, 0x80, 0x3f, 0, 0x3c, 0x01, 0, 0xff, 0x7b, 0, 0x80, 0x55, 0x35))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if meta["a"] != "b" || len(ts) != 3 || ts[0].Name != "f" || ts[0].Data[0] != -2.5 || ts[1].Data[0] != 1 {
+		t.Errorf("read %v %v", ts, meta)
+	}
+	want := []float32{1, 1.0 / (1 << 24), 65504, float32(math.Copysign(0, -1)), 0.33325195}
+	if i := sameBits(ts[2].Data, want); i >= 0 {
+		t.Errorf("half %d is %v, want %v", i, ts[2].Data[i], want[i])
+	}
+}
+
+func TestABrokenSafetensorsFileIsRefused(t *testing.T) {
+	one := make([]byte, 4)
+	nan := []byte{0, 0, 0xc0, 0x7f}
+	for what, raw := range map[string][]byte{
+		"short file":     {1, 2},
+		"long header":    binary.LittleEndian.AppendUint64(nil, 1<<40),
+		"bad JSON":       file(`{`),
+		"gap":            file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, append(one, one...)...),
+		"overlap":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, one...),
+		"trailing bytes": file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, append(one, 1)...),
+		"past the end":   file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, one...),
+		"wrong size":     file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, one...),
+		"huge shape":     file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`),
+		"negative shape": file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, one...),
+		"unknown type":   file(`{"a":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}}`, one...),
+		"NaN":            file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, nan...),
+	} {
+		if _, _, err := DecodeSafetensors(raw); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
+	}
+}
+
+func TestAFolderWithoutWeightsOrWithTornOnesIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), ConfigFile) {
+		t.Errorf("empty folder: error is %v, want one that names %s", err, ConfigFile)
+	}
+	m, _ := New(small(true), 3)
+	if err := m.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, WeightsFile)
+	raw, _ := os.ReadFile(path)
+	if err := os.WriteFile(path, raw[:len(raw)-1], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("torn file: error is %v, want one that names %s", err, path)
+	}
+}
+
+func TestBadPacksAndSpansAreRefused(t *testing.T) {
+	m, _ := New(small(true), 3)
+	for what, p := range map[string]Packed{
+		"no offsets":     {IDs: []int32{1}},
+		"wrong end":      {IDs: []int32{1}, Offsets: []int{0, 2}},
+		"empty sequence": {IDs: []int32{1}, Offsets: []int{0, 0, 1}},
+		"unknown id":     {IDs: []int32{53}, Offsets: []int{0, 1}},
+		"negative id":    {IDs: []int32{-1}, Offsets: []int{0, 1}},
+		"too long":       Pack(make([]int32, 513)),
+	} {
+		if _, _, err := m.LogProbs(t.Context(), nil, p); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
+	}
+	c := NewKVCache(m.Config, 2)
+	for what, s := range map[string]Span{
+		"no tokens":     {Blocks: []int{0}},
+		"few blocks":    {IDs: []int32{1}, Start: 64, Blocks: []int{0}},
+		"unknown block": {IDs: []int32{1}, Blocks: []int{2}},
+		"unknown id":    {IDs: []int32{99}, Blocks: []int{0}},
+		"past the end":  {IDs: []int32{1}, Start: 512, Blocks: make([]int, 9)},
+	} {
+		if _, err := m.Extend(t.Context(), nil, []Span{s}, c); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
+	}
+}
+
+func TestACopiedBlockServesAsTheOriginal(t *testing.T) {
+	m, _ := New(small(true), 3)
+	c := NewKVCache(m.Config, 3)
+	if _, err := m.Extend(t.Context(), nil, []Span{{IDs: ids(1, 40, 53), Blocks: []int{0}}}, c); err != nil {
+		t.Fatal(err)
+	}
+	c.CopyBlock(2, 0)
+	next := func(block int) []float32 {
+		logits, err := m.Extend(t.Context(), nil, []Span{{IDs: []int32{7}, Start: 40, Blocks: []int{block}, Want: true}}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return logits
+	}
+	if i := sameBits(next(0), next(2)); i >= 0 {
+		t.Errorf("logit %d differs after the copy", i)
+	}
+}

@@ -20,8 +20,7 @@ func (e *execution) result() (Result, error) {
 	if ok {
 		res.exit(rec)
 	}
-	oom := e.kill == memoryLimit || e.slot.seat.group != nil && e.slot.seat.group.oomKills() > 0
-	status, err := e.judge(res, ok, oom)
+	status, err := e.judge(res, ok)
 	res.Status = status
 	return res, err
 }
@@ -36,14 +35,14 @@ func (r *Result) exit(rec record) {
 
 // judge orders the reasons: what the pool did comes first, then a record's own word. A call over its CPU limit is a
 // time-out even if it ended between two looks, so that the phase of the looks decides nothing.
-func (e *execution) judge(r Result, recorded, oom bool) (Status, error) {
+func (e *execution) judge(r Result, recorded bool) (Status, error) {
 	failed := r.Signal != 0 || r.ExitCode != 0 || !recorded
 	switch {
 	case e.flooded.Load():
 		return OutputLimit, nil
 	case r.CPU >= e.call.Limits.CPU, e.kill == timeLimit && !recorded:
 		return Timeout, nil
-	case oom && failed:
+	case failed && e.outOfMemory():
 		return OOM, nil
 	case e.kill == starvation && !recorded:
 		return "", infrastructure("call %s: starved, it got %v of CPU in %v although it was ready to run (own time %v, limits %v CPU, %v wall)",
@@ -58,4 +57,10 @@ func (e *execution) judge(r Result, recorded, oom bool) (Status, error) {
 		return Error, nil
 	}
 	return Success, nil
+}
+
+// outOfMemory reports whether the pool or the kernel killed a process of the call for its memory.
+func (e *execution) outOfMemory() bool {
+	g := e.slot.seat.group
+	return e.kill == memoryLimit || g != nil && g.oomKills() > 0
 }

@@ -127,8 +127,9 @@ func (g *group) use(controller, dir string) {
 // of the zygote, pipe buffers.
 const groupHeadroom = 48 << 20
 
-// apply sets the limits of the seat's next call.
+// apply sets the limits of the seat's next call, and forgets what happened to the one before.
 func (g *group) apply(l Limits) error {
+	g.oomKills()
 	bytes := int64(l.MemoryMB)<<20 + int64(l.TmpKB)<<10 + groupHeadroom
 	if bytes != g.memoryBytes {
 		if err := g.limitMemory(strconv.FormatInt(bytes, 10)); err != nil {

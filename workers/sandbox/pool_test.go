@@ -1,0 +1,256 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestThousandsOfCallersShareAPool(t *testing.T) {
+	callers := 2000
+	if testing.Short() {
+		callers = 200
+	}
+	p := startPool(t, Options{MaxRunning: 4})
+	var running, most atomic.Int64
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				running.Store(int64(p.Status().Running))
+				most.Store(max(most.Load(), running.Load()))
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}()
+	for i := range callers {
+		all.Go(func() {
+			r, err := p.Run(context.Background(), Call{ID: fmt.Sprint(i), Code: fmt.Sprintf("print(%d * 2)", i)})
+			if err != nil || r.Stdout != fmt.Sprintln(2*i) {
+				t.Errorf("call %d: %+v, %v", i, r, err)
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	if most.Load() > 4 {
+		t.Errorf("%d calls ran at once, expected at most 4", most.Load())
+	}
+	if s := p.Status(); s.Lost != 0 || s.Calls != int64(callers)+1 || s.Running != 0 || s.Queued != 0 {
+		t.Errorf("status is %+v, expected every call (and the preflight) and none lost", s)
+	}
+}
+
+func TestADeadZygoteIsReplacedAndItsCallsAreInfrastructureErrors(t *testing.T) {
+	p := startPool(t, Options{Zygotes: 1, Warm: 2})
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			r, err := p.Run(deadline(t), Call{ID: "victim", Code: "import time\ntime.sleep(1000)", Limits: Limits{Wall: time.Hour}})
+			if !errors.Is(err, ErrInfrastructure) || r.Status != "" {
+				t.Errorf("got %+v, %v, expected an infrastructure error and no status", r, err)
+			}
+		})
+	}
+	for p.Status().Running < 2 || len(tree(p)) < 9 { // the zygote, and pairs for two calls and the warm slots
+		time.Sleep(time.Millisecond)
+	}
+	if err := unix.Kill(p.zygote(0).cmd.Process.Pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	calls.Wait()
+	for p.Status().Restarts == 0 { // until its death is seen, a call may still be given one of its slots
+		time.Sleep(time.Millisecond)
+	}
+	if r := run(t, p, "print('again')"); r.Stdout != "again\n" {
+		t.Errorf("got %+v", r)
+	}
+	if s := p.Status(); s.Restarts < 1 || s.Zygotes != 1 || s.Lost != 2 {
+		t.Errorf("status is %+v, expected one zygote, restarted, and two lost calls", s)
+	}
+}
+
+func TestCancellingEndsTheCall(t *testing.T) {
+	p := startPool(t, Options{Zygotes: 1, Warm: 1, MaxRunning: 1})
+	ctx, cancel := context.WithCancel(deadline(t))
+	go func() {
+		for p.Status().Running == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	if _, err := p.Run(ctx, Call{Code: "while True: pass", Limits: Limits{CPU: time.Hour, Wall: time.Hour}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, expected context.Canceled", err)
+	}
+	if r := run(t, p, "print(1)"); r.Stdout != "1\n" {
+		t.Errorf("the pool gave %+v afterwards", r)
+	}
+}
+
+func TestAClosedPoolRefusesCallsAndLeavesNothing(t *testing.T) {
+	p := startPool(t, Options{Zygotes: 2})
+	pids := tree(p)
+	var dirs []string
+	if g := p.seats.cgroups; g != nil {
+		for _, d := range g.dirs {
+			dirs = append(dirs, d)
+		}
+	}
+	p.Close()
+	if _, err := p.Run(deadline(t), Call{Code: "1"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, expected ErrClosed", err)
+	}
+	for _, pid := range pids {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.Contains(string(b), "python") {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	for _, d := range dirs {
+		if _, err := os.Stat(d); err == nil {
+			t.Errorf("%s is left", d)
+		}
+	}
+}
+
+func TestAPoolLeaksNoDescriptors(t *testing.T) {
+	count := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	p := startPool(t, Options{Zygotes: 1, Warm: 1, MaxRunning: 1})
+	settled := func() int { // a warm slot and one that waits to become it
+		for len(tree(p)) != 5 {
+			time.Sleep(time.Millisecond)
+		}
+		return count()
+	}
+	before := settled()
+	for i := range 50 {
+		run(t, p, fmt.Sprint("print(", i, ")"))
+	}
+	if after := settled(); after > before+2 { // the seats have descriptors of their own, one more seat may be in use
+		t.Errorf("%d descriptors after 50 calls, %d before", after, before)
+	}
+}
+
+func TestAMissingPreloadNamesItsPackage(t *testing.T) {
+	_, err := Start(deadline(t), Options{Tier: testTier(), Zygotes: 1, Preload: []string{"math", "no_such_module"}})
+	if err == nil || !strings.Contains(err.Error(), `"no_such_module"`) || !strings.Contains(err.Error(), "python3-no-such-module") {
+		t.Errorf("got %v", err)
+	}
+	if errors.Is(err, ErrInfrastructure) {
+		t.Errorf("%v: a missing module does not go away by itself", err)
+	}
+}
+
+func TestAnInterpreterOutsideTheSystemIsRefused(t *testing.T) {
+	for _, path := range []string{"/nonexistent/python3", "/proc/self/exe"} {
+		if _, err := Start(deadline(t), Options{Python: path}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+func TestStartFailsClosedAndNamesTheLayer(t *testing.T) {
+	for _, c := range []struct {
+		without layers
+		tier    Tier
+		says    []string
+	}{
+		{layers{seccomp: true}, testTier(), []string{"system call filter (", "no vsock (", "CONFIG_SECCOMP_FILTER"}},
+		{layers{landlock: true}, testTier(), []string{"Landlock (", "lsm= list"}},
+		{layers{cgroup: true}, TierA, []string{"tier A", "cgroup", "tier B"}},
+	} {
+		_, err := Start(deadline(t), Options{Tier: c.tier, Zygotes: 1, Warm: 1, without: c.without})
+		if !errors.Is(err, ErrInfrastructure) {
+			t.Errorf("without %+v: got %v, expected an infrastructure error", c.without, err)
+			continue
+		}
+		for _, s := range c.says {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("without %+v: %v does not name %q", c.without, err, s)
+			}
+		}
+	}
+}
+
+func TestTheTierIsSaid(t *testing.T) {
+	p := startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1, without: layers{cgroup: true}})
+	if r := run(t, p, "1"); r.Tier != TierB || p.Status().Reason == "" {
+		t.Errorf("a pool without cgroups says tier %q because %q", r.Tier, p.Status().Reason)
+	}
+	p = startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1})
+	if r := run(t, p, "1"); r.Tier != testTier() {
+		t.Errorf("tier %q, expected %q: what is accepted is a minimum", r.Tier, testTier())
+	}
+}
+
+func TestProbeReportsEveryLayer(t *testing.T) {
+	r := Probe(deadline(t))
+	if r.Err != nil || r.Tier != testTier() || len(r.Layers) != len(canaries)+1 {
+		t.Fatalf("got %+v", r)
+	}
+	for _, l := range r.Layers {
+		if !l.OK || l.Fix != "" {
+			t.Errorf("layer %+v", l)
+		}
+	}
+}
+
+func TestScientificLibrariesArePreloaded(t *testing.T) {
+	needModule(t, "scipy.optimize")
+	needModule(t, "sympy")
+	p := startPool(t, Options{Preload: Scientific(), Zygotes: 1})
+	r := run(t, p, "import numpy as np, scipy.optimize as o, sympy as s\nx = s.symbols('x')\nprint(s.solve(x**2 - 5*x + 6, x), np.linalg.det(np.eye(3)), round(o.brentq(lambda v: v*v - 2, 0, 2), 6))")
+	if r.Stdout != "[2, 3] 1.0 1.414214\n" {
+		t.Errorf("got %+v", r)
+	}
+	if r := run(t, p, "import numpy as np\nnp.ones(1 << 29)"); r.Status != Error || !strings.Contains(r.Stderr, "MemoryError at line 2") {
+		t.Errorf("4 GiB of ones gave %+v", r)
+	}
+}
+
+func TestAssetsComeFromTheirSources(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc")
+	}
+	built, err := os.ReadFile("assets/BUILT_WITH")
+	if err != nil {
+		t.Skip("not in the source folder")
+	}
+	if v, err := exec.Command(gcc, "-dumpfullversion").Output(); err != nil || strings.TrimSpace(string(v)) != strings.TrimSpace(string(built)) {
+		t.Skipf("gcc is %q, the assets were built with %q", v, built)
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("sh", "assets/build.sh", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"shim.so", "init.elf"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join("assets", name))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s differs from its sources: run go generate ./workers/sandbox (%v)", name, err)
+		}
+	}
+}

@@ -116,11 +116,14 @@ func newStack(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{dir: dir, binary: binary, progress: o.Progress, lock: lock, spawner: newSpawner(), pids: newPidFile(dir), done: make(chan struct{})}
-	if s.ports, err = loadPorts(ctx, dir); err != nil {
+	if s.ports, err = loadPorts(ctx, dir); err == nil {
+		err = s.pids.reset()
+	}
+	if err != nil {
 		s.release()
 		return nil, err
 	}
-	return s, s.pids.reset()
+	return s, nil
 }
 
 // launch starts the server once and leaves its watch behind.

@@ -23,8 +23,9 @@ type devserver struct {
 	s3   S3Options
 }
 
-// newDevserver starts one, or skips the test where the binary is not built.
-func newDevserver(t *testing.T) *devserver {
+// newDevserver starts one, in a folder that holds these already, or skips the
+// test where the binary is not built.
+func newDevserver(t *testing.T, folders ...string) *devserver {
 	t.Helper()
 	bin := os.Getenv("RESTAR_DEVSERVER")
 	if bin == "" {
@@ -36,6 +37,9 @@ func newDevserver(t *testing.T) *devserver {
 	d := &devserver{t: t, bin: bin, dir: t.TempDir()}
 	for i := range d.port {
 		d.port[i] = unusedPort(t)
+	}
+	for _, f := range folders {
+		must(t, os.Mkdir(filepath.Join(d.dir, f), 0o700))
 	}
 	d.start()
 	t.Cleanup(d.kill)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,18 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 
 func TestS3KeepsTheContract(t *testing.T) {
 	conform(t, newDevserver(t).open())
+}
+
+// A folder that keeps metadata in files, as where the file system has no
+// extended attributes, is recognized by its meta-s3.
+func TestS3OnAFileSystemWithoutAttributesKeepsTheContract(t *testing.T) {
+	d := newDevserver(t, "meta-s3")
+	conform(t, d.open())
+	inFiles, err := filepath.Glob(filepath.Join(d.dir, "meta-s3", "restar", "contract", "first", "*"))
+	must(t, err)
+	if len(inFiles) == 0 {
+		t.Fatal("no metadata files: the suite ran with attributes")
+	}
 }
 
 // conform is the one suite that every Store must pass.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that restar needs and the machine lacks: the C compiler, and the Python that tool calls
+# Installs the Debian packages that restar needs and the machine lacks: above all the Python that tool calls
 # run in with the libraries of the paper's environment. Without the rights to install, it prints the exact command.
 set -euo pipefail
 
-packages=(gcc make git ca-certificates python3-minimal python3 python3-numpy python3-scipy python3-sympy)
+packages=(make git ca-certificates python3 python3-numpy python3-scipy python3-sympy)
 missing=()
 
 if ! command -v dpkg-query >/dev/null; then

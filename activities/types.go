@@ -7,8 +7,18 @@ package activities
 
 import "github.com/restar-rl/restar/workers/recipe"
 
-// Recipe is what a run was asked to do.
-type Recipe = recipe.Recipe
+// Recipe is what a run was asked to do, Stage one of its stages.
+type (
+	Recipe = recipe.Recipe
+	Stage  = recipe.Stage
+)
+
+// Purposes of sampling. They are path segments of the store and streams of randomness.
+const (
+	PurposeRollout = "rollout"
+	PurposeEval    = "eval"
+	PurposeFilter  = "filter"
+)
 
 // Task queues, one a role.
 const (
@@ -77,8 +87,7 @@ type SliceInput struct {
 	Purpose     string  `json:"purpose"`
 	Round       string  `json:"round"` // the iteration as 6 digits, or an evaluation's name: the store's path segment
 	Iteration   int     `json:"iteration"`
-	Ordinal     int     `json:"ordinal"` // position of the prompt in the run's order, or in the evaluated set
-	Problem     int     `json:"problem"` // index into the dataset
+	Ordinal     int     `json:"ordinal"` // position of the prompt in the stage's order, or in the evaluated set
 	Slice       int     `json:"slice"`
 	FirstSample int     `json:"first_sample"`
 	Samples     int     `json:"samples"`
@@ -114,13 +123,14 @@ func (a SliceResult) Add(b SliceResult) SliceResult {
 
 // SelectInput asks for the optimizer batch of one rollout round.
 type SelectInput struct {
-	Run        string  `json:"run"`
-	Stage      string  `json:"stage"`
-	StageIndex int     `json:"stage_index"`
-	Iteration  int     `json:"iteration"`
-	Step       int64   `json:"step"` // the step that this batch would be
-	Ordinals   []int   `json:"ordinals"`
-	Weights    Weights `json:"weights"` // the policy that sampled the round
+	Run          string  `json:"run"`
+	Stage        string  `json:"stage"`
+	StageIndex   int     `json:"stage_index"`
+	Iteration    int     `json:"iteration"`
+	Step         int64   `json:"step"` // the step that this batch would be
+	FirstOrdinal int     `json:"first_ordinal"`
+	Prompts      int     `json:"prompts"`
+	Weights      Weights `json:"weights"` // the policy that sampled the round
 }
 
 // SelectResult is the chosen batch. Sequences 0 means that every group was rejected: no step, the round still counts.
@@ -199,7 +209,8 @@ type FilterInput struct {
 	Stage      string  `json:"stage"`
 	StageIndex int     `json:"stage_index"`
 	Problems   Dataset `json:"problems"`
-	Tried      []int   `json:"tried"` // problem index of each tried ordinal
+	Tried      int     `json:"tried"`   // ordinals 0 to Tried-1 were sampled
+	Samples    int     `json:"samples"` // of each
 }
 
 // ScoreInput asks for the result of one evaluation.
@@ -233,9 +244,22 @@ type EvalResult struct {
 	Unknown           int     `json:"unknown"`
 }
 
+// ExportInput asks for a policy as a Hugging Face folder.
+type ExportInput struct {
+	Run     string  `json:"run"`
+	Weights Weights `json:"weights"`
+}
+
+// ExportResult lists the folder's files in the store.
+type ExportResult struct {
+	Prefix string   `json:"prefix"`
+	Files  []string `json:"files"`
+}
+
 // ReportInput asks for the run's HTML report.
 type ReportInput struct {
-	Run string `json:"run"`
+	Run     string `json:"run"`
+	Stopped bool   `json:"stopped"`
 }
 
 // ReportResult says where the report is.

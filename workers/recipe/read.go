@@ -13,7 +13,7 @@ import (
 func Defaults() Recipe {
 	return Recipe{
 		Numerics: "exact",
-		Data:     Data{NGram: 8}, // rStar2-Agent §5.1
+		Data:     Data{NGram: 8, HeldOutOverlap: "ngram"}, // rStar2-Agent §5.1
 		Agent: Agent{
 			Tool:            "python_code_with_standard_io",
 			CallsPerTurn:    1,    // verl's default, which every published run used

@@ -17,7 +17,7 @@ type Recipe struct {
 	Sandbox    Sandbox    `yaml:"sandbox" json:"sandbox"`
 	SFT        SFT        `yaml:"sft" json:"sft"`
 	RL         RL         `yaml:"rl" json:"rl"`
-	Stages     []Stage    `yaml:"stages" json:"stages"`
+	Stages     []Stage    `yaml:"stages" json:"stages"` // none: the model is evaluated only
 	Eval       Eval       `yaml:"eval" json:"eval"`
 	Checkpoint Checkpoint `yaml:"checkpoint" json:"checkpoint"`
 	// NumericsID names the backend, instruction set and kernel version whose bits the run holds; set when a run starts.
@@ -43,18 +43,21 @@ type ModelInit struct {
 	MaxPosition  int     `yaml:"max_position_embeddings" json:"max_position_embeddings"`
 }
 
-// Data names the problems. Exactly one of Problems and Generate is set.
+// Data names the problems, the held-out problems and the demonstrations. Each comes from a file or is generated.
 type Data struct {
 	Problems     string    `yaml:"problems" json:"problems,omitempty"`             // JSONL of {problem, answer}
-	HeldOut      string    `yaml:"held_out" json:"held_out,omitempty"`             // JSONL; required with Problems unless HeldOutShare is set
-	HeldOutShare float64   `yaml:"held_out_share" json:"held_out_share"`           // share of curated Problems kept for evaluation
+	HeldOut      string    `yaml:"held_out" json:"held_out,omitempty"`             // JSONL, for evaluation only
+	HeldOutShare float64   `yaml:"held_out_share" json:"held_out_share,omitempty"` // or this share of the curated Problems
 	Demos        string    `yaml:"demonstrations" json:"demonstrations,omitempty"` // JSONL of SFT demonstrations
 	Benchmarks   []string  `yaml:"benchmarks" json:"benchmarks,omitempty"`         // JSONL files that training problems must not overlap
 	Generate     *Generate `yaml:"generate" json:"generate,omitempty"`
 	NGram        int       `yaml:"decontamination_ngram" json:"decontamination_ngram"` // words; rStar2-Agent §5.1 uses 8
+	// HeldOutOverlap says how training problems are kept apart from held-out ones: ngram as for benchmarks, or text for
+	// sets whose problems share wordings by design and differ in their numbers.
+	HeldOutOverlap string `yaml:"held_out_overlap" json:"held_out_overlap"`
 }
 
-// Generate asks for the generated integer-answer problems that ship with restar.
+// Generate asks for generated integer-answer problems and demonstrations of the tool format; 0 means none of a kind.
 type Generate struct {
 	Problems int `yaml:"problems" json:"problems"`
 	HeldOut  int `yaml:"held_out" json:"held_out"`
@@ -142,6 +145,14 @@ type Checkpoint struct {
 	Keep  int `yaml:"keep" json:"keep"`
 }
 
+// Generated is what the recipe asks the generator for, zero where it asks for nothing.
+func (d Data) Generated() Generate {
+	if d.Generate == nil {
+		return Generate{}
+	}
+	return *d.Generate
+}
+
 // Steps is the number of optimizer steps that the stages ask for in all.
 func (r Recipe) Steps() int {
 	n := 0
@@ -154,4 +165,13 @@ func (r Recipe) Steps() int {
 // FirstStep is the number of optimizer steps that earlier stages ask for.
 func (r Recipe) FirstStep(stage int) int {
 	return Recipe{Stages: r.Stages[:stage]}.Steps()
+}
+
+// LongestTrajectory is the number of tokens that a prompt and a response may have together.
+func (r Recipe) LongestTrajectory() int {
+	n := r.Eval.Tokens
+	for _, s := range r.Stages {
+		n = max(n, s.ResponseTokens)
+	}
+	return r.Agent.MaxPromptTokens + n
 }

@@ -17,13 +17,15 @@ func (r Recipe) Validate() error {
 	c.that(nameForm.MatchString(r.Name), "name", r.Name, "lower-case letters, digits and hyphens, at most 40")
 	c.that(r.Numerics == "exact", "numerics", r.Numerics, "exact (the only mode of the CPU backend)")
 	r.Model.check(&c)
-	r.Data.check(&c)
+	r.Data.check(&c, len(r.Stages) > 0)
 	r.Agent.check(&c)
 	r.Sandbox.check(&c)
 	r.SFT.check(&c, r.Data)
-	r.RL.check(&c)
-	c.that(len(r.Stages) > 0 && len(r.Stages) < 200, "stages", len(r.Stages), "at least one stage")
-	seen := map[string]bool{"sft": true} // the fine-tuning stage's own name in the store
+	if len(r.Stages) > 0 {
+		r.RL.check(&c)
+	}
+	c.that(len(r.Stages) < 200, "stages", len(r.Stages), "fewer than 200 stages (8 bits of a random choice's address)")
+	seen := map[string]bool{"sft": true, "inputs": true, "model": true, "report": true, "audit": true} // names the store uses itself
 	for i, s := range r.Stages {
 		s.check(&c, fmt.Sprintf("stages[%d].", i), seen)
 		seen[s.Name] = true
@@ -68,19 +70,26 @@ func (m Model) check(c *checks) {
 	c.positive("model.init.max_position_embeddings", i.MaxPosition)
 }
 
-func (d Data) check(c *checks) {
-	c.that((d.Problems == "") != (d.Generate == nil), "data", fmt.Sprintf("problems=%q generate=%v", d.Problems, d.Generate != nil), "exactly one of problems and generate")
+func (d Data) check(c *checks, training bool) {
+	g := d.Generated()
+	for key, n := range map[string]int{"problems": g.Problems, "held_out": g.HeldOut, "demonstrations": g.Demos} {
+		c.that(n >= 0, "data.generate."+key, n, "0 or more")
+	}
+	if training {
+		c.that((d.Problems != "") != (g.Problems > 0), "data.problems", d.Problems, "either a file, or data.generate.problems")
+	}
+	share := finite(d.HeldOutShare) && d.HeldOutShare > 0 && d.HeldOutShare < 1
+	sources := 0
+	for _, set := range []bool{d.HeldOut != "", share, g.HeldOut > 0} {
+		if set {
+			sources++
+		}
+	}
+	c.that(sources == 1, "data.held_out", d.HeldOut, "exactly one of a file, held_out_share between 0 and 1, and data.generate.held_out")
+	c.that(d.HeldOutShare == 0 || share, "data.held_out_share", d.HeldOutShare, "between 0 and 1")
+	c.that(d.Demos == "" || g.Demos == 0, "data.demonstrations", d.Demos, "a file or data.generate.demonstrations, not both")
 	c.that(d.NGram >= 4 && d.NGram <= 64, "data.decontamination_ngram", d.NGram, "4 to 64 words")
-	if d.Problems != "" {
-		share := finite(d.HeldOutShare) && d.HeldOutShare > 0 && d.HeldOutShare < 1
-		c.that((d.HeldOut != "") != share, "data.held_out", d.HeldOut, "either a file, or held_out_share between 0 and 1")
-	}
-	if g := d.Generate; g != nil {
-		c.positive("data.generate.problems", g.Problems)
-		c.positive("data.generate.held_out", g.HeldOut)
-		c.that(g.Demos >= 0, "data.generate.demonstrations", g.Demos, "0 or more")
-		c.that(d.HeldOut == "" && d.HeldOutShare == 0 && d.Demos == "", "data.generate", "held_out, held_out_share or demonstrations beside it", "generate alone")
-	}
+	c.that(d.HeldOutOverlap == "ngram" || d.HeldOutOverlap == "text", "data.held_out_overlap", d.HeldOutOverlap, "ngram or text")
 }
 
 func (a Agent) check(c *checks) {
@@ -103,7 +112,7 @@ func (s SFT) check(c *checks, d Data) {
 	if s.Steps == 0 {
 		return
 	}
-	has := d.Demos != "" || d.Generate != nil && d.Generate.Demos > 0
+	has := d.Demos != "" || d.Generated().Demos > 0
 	c.that(has, "sft.steps", s.Steps, "0, or data.demonstrations (or data.generate.demonstrations) to learn from")
 	c.positive("sft.batch", s.Batch)
 	c.rate("sft.learning_rate", s.LR)
@@ -128,7 +137,7 @@ func (r RL) check(c *checks) {
 }
 
 func (s Stage) check(c *checks, at string, seen map[string]bool) {
-	c.that(nameForm.MatchString(s.Name) && !seen[s.Name], at+"name", s.Name, "a name of its own (lower-case letters, digits, hyphens; not sft)")
+	c.that(nameForm.MatchString(s.Name) && !seen[s.Name], at+"name", s.Name, "a name of its own (lower-case letters, digits, hyphens; not sft, inputs, model, report or audit)")
 	c.positive(at+"steps", s.Steps)
 	c.positive(at+"prompts", s.Prompts)
 	c.that(s.Samples >= 2 && s.Samples < 1<<16, at+"samples", s.Samples, "2 or more")

@@ -1,0 +1,110 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/train"
+)
+
+// batch is what one rollout round gives to the optimizer, with the figures of all its samples. Its object is one line of
+// JSON, then the sequences in the trainer's own encoding.
+type batch struct {
+	Stage         string  `json:"stage"`
+	Iteration     int     `json:"iteration"`
+	Step          int64   `json:"step"`
+	Version       string  `json:"version"` // of the weights that sampled every sequence
+	Groups        int     `json:"groups"`
+	AllCorrect    int     `json:"all_correct"`
+	AllWrong      int     `json:"all_wrong"`
+	UnknownGroups int     `json:"unknown_groups"`
+	Degenerate    int     `json:"degenerate"` // mixed groups whose survivors all have one reward
+	Samples       int     `json:"samples"`
+	Calls         int     `json:"calls"`
+	CallErrors    int     `json:"call_errors"`
+	Truncated     int     `json:"truncated"`
+	Tokens        int64   `json:"tokens"`
+	Correct       int     `json:"correct"`
+	Reward        float64 `json:"reward"`
+
+	Batch train.Batch `json:"-"`
+}
+
+// observe adds a group's samples to the round's figures.
+func (b *batch) observe(g []agent.Trajectory) {
+	for i := range g {
+		c := countOne(&g[i])
+		b.Samples++
+		b.Calls += c.Calls
+		b.CallErrors += c.CallErrors
+		b.Truncated += c.Truncated
+		b.Correct += c.Correct
+		b.Tokens += c.Tokens
+	}
+}
+
+func (b *batch) finish() { b.Reward = share(b.Correct, b.Samples) }
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func (b batch) result(ref Ref) SelectResult {
+	return SelectResult{
+		Batch: ref, Sequences: len(b.Batch.Sequences), Groups: b.Groups, AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Reward: b.Reward,
+		ToolErrorShare: share(b.CallErrors, b.Calls), TruncatedShare: share(b.Truncated, b.Samples),
+	}
+}
+
+// metrics are the round's figures and its step's.
+func (b batch) metrics(in TrainInput, m train.Metrics) StepMetrics {
+	return StepMetrics{
+		Stage: in.Stage, Iteration: in.Iteration, Step: in.Step,
+		Loss: m.Loss, GradNorm: m.GradNorm, RatioMax: m.RatioMax, ClipLow: m.ClipFracLow, ClipHigh: m.ClipFracHigh, Entropy: m.Entropy,
+		Tokens: int64(m.Tokens), Sequences: m.Sequences, Skipped: m.Skipped,
+		Reward: b.Reward, ToolErrorShare: share(b.CallErrors, b.Calls), CallsPerSample: share(b.Calls, b.Samples),
+		TruncatedShare: share(b.Truncated, b.Samples), ResponseTokens: float64(b.Tokens) / float64(max(b.Samples, 1)),
+		AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Groups: b.Groups,
+	}
+}
+
+func (b batch) encode() ([]byte, error) {
+	head, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	body, err := train.EncodeBatch(b.Batch)
+	return append(append(head, '\n'), body...), err
+}
+
+func decodeBatch(body []byte) (batch, error) {
+	var b batch
+	head, rest, ok := bytes.Cut(body, []byte{'\n'})
+	if !ok {
+		return b, fmt.Errorf("batch of %d bytes has no header line", len(body))
+	}
+	if err := json.Unmarshal(head, &b); err != nil {
+		return b, fmt.Errorf("batch header: %w", err)
+	}
+	var err error
+	b.Batch, err = train.DecodeBatch(rest)
+	return b, err
+}
+
+// batch reads a recorded batch, checked against its digest.
+func (t *Trainer) batch(ctx context.Context, ref Ref) (batch, error) {
+	body, _, err := t.Store.Get(ctx, ref.Key)
+	if err != nil {
+		return batch{}, err
+	}
+	if got := digest(body); got != ref.Digest {
+		return batch{}, fmt.Errorf("batch %s has digest %s, want %s", ref.Key, got, ref.Digest)
+	}
+	return decodeBatch(body)
+}

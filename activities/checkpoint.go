@@ -1,0 +1,102 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workers/train"
+)
+
+// stateBlob is the one file of a checkpoint: weights, moments and step, named, without topology.
+const stateBlob = "state.safetensors"
+
+// Checkpoint makes the state after in.Step durable. The step's trainer kept a copy, so training goes on meanwhile; without
+// the copy the state is made again from the checkpoint before.
+func (t *Trainer) Checkpoint(ctx context.Context, in CheckpointInput) error {
+	ctx, progress, stop := beat(ctx)
+	defer stop()
+	rec, err := t.Runs.Recipe(ctx, in.Run)
+	if err != nil {
+		return err
+	}
+	prefix := store.CheckpointsPrefix(in.Run, in.Stage)
+	if done, err := t.checkpointed(ctx, prefix, in.Step); done || err != nil {
+		return err
+	}
+	body, err := t.takeSnapshot(ctx, rec, in, progress)
+	if err != nil {
+		return err
+	}
+	if err := t.writeCheckpoint(ctx, rec, prefix, in.Step, body); err != nil {
+		return err
+	}
+	t.Faults.Point("before-complete", fmt.Sprintf("checkpoint %s", versionOf(in.Stage, in.Step)))
+	return nil
+}
+
+func (t *Trainer) checkpointed(ctx context.Context, prefix string, step int64) (bool, error) {
+	all, err := store.Checkpoints(ctx, t.Store, prefix)
+	for _, c := range all {
+		if c.Step == step {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// takeSnapshot returns the encoded state after in.Step.
+func (t *Trainer) takeSnapshot(ctx context.Context, rec Recipe, in CheckpointInput, progress *pulse) ([]byte, error) {
+	h := t.lock(in.Run)
+	defer h.mu.Unlock()
+	if body, ok := h.snapshots[in.Step]; ok {
+		delete(h.snapshots, in.Step)
+		return body, nil
+	}
+	next := TrainInput{Run: in.Run, Stage: in.Stage, StageIndex: in.StageIndex, Step: in.Step + 1}
+	aside := &holding{snapshots: h.snapshots}
+	if err := t.reach(ctx, rec, aside, next, progress); err != nil {
+		return nil, fmt.Errorf("state after step %d: %w", in.Step, err)
+	}
+	h.stage, h.epoch, h.state = aside.stage, aside.epoch, aside.state
+	return encodeState(aside.state)
+}
+
+func (t *Trainer) writeCheckpoint(ctx context.Context, rec Recipe, prefix string, step int64, body []byte) error {
+	meta := map[string]string{"numerics_id": rec.NumericsID, "recipe": rec.Name}
+	if _, _, err := store.WriteCheckpoint(ctx, t.Store, prefix, step, []store.Blob{{Name: stateBlob, Data: body}}, meta); err != nil {
+		return err
+	}
+	_, err := store.PruneCheckpoints(ctx, t.Store, prefix, rec.Checkpoint.Keep)
+	return err
+}
+
+// loadCheckpoint reads the state of one checkpoint, strictly.
+func (t *Trainer) loadCheckpoint(ctx context.Context, rec Recipe, run, stage string, step int64) (*train.State, error) {
+	c, blobs, err := store.ReadCheckpoint(ctx, t.Store, store.CheckpointsPrefix(run, stage), step)
+	if err != nil {
+		return nil, err
+	}
+	if got := c.Meta["numerics_id"]; got != rec.NumericsID {
+		return nil, numericsError(rec.NumericsID, got)
+	}
+	if len(blobs) != 1 || blobs[0].Name != stateBlob {
+		return nil, fmt.Errorf("checkpoint %d of %s/%s: %w: want one object %s", step, run, stage, store.ErrCorrupt, stateBlob)
+	}
+	tensors, meta, err := model.DecodeSafetensors(blobs[0].Data)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %d of %s/%s: %w: %w", step, run, stage, store.ErrCorrupt, err)
+	}
+	m, err := t.skeleton(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	state := train.NewState(m)
+	if err := state.LoadTensors(tensors); err != nil {
+		return nil, fmt.Errorf("checkpoint %d of %s/%s: %w", step, run, stage, err)
+	}
+	state.AppliedStep, err = strconv.ParseInt(meta["applied_step"], 10, 64)
+	return state, err
+}

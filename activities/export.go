@@ -1,0 +1,89 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/store"
+)
+
+// exportStage is where the exported model folder of a run lies in the store.
+const exportStage = "model"
+
+// ExportModel makes a policy readable as a Hugging Face folder: its weights beside the run's configuration and tokenizer.
+func (t *Trainer) ExportModel(ctx context.Context, in ExportInput) (ExportResult, error) {
+	ctx, _, stop := beat(ctx)
+	defer stop()
+	p := &Policies{Store: t.Store}
+	m, err := p.Load(ctx, in.Run, in.Weights)
+	if err != nil {
+		return ExportResult{}, missing(err)
+	}
+	body, err := model.EncodeSafetensors(m.Tensors(), map[string]string{"format": "pt"})
+	if err != nil {
+		return ExportResult{}, err
+	}
+	if _, err := t.Store.Put(ctx, modelKey(in.Run, model.WeightsFile), body, store.PutOptions{}); err != nil {
+		return ExportResult{}, err
+	}
+	return exported(ctx, t.Store, in.Run)
+}
+
+// exported lists the files of a run's model folder.
+func exported(ctx context.Context, s store.Store, run string) (ExportResult, error) {
+	prefix := modelKey(run, "")
+	prefix = prefix[:len(prefix)-len("%")] // an empty name's own mark
+	entries, err := s.List(ctx, prefix)
+	out := ExportResult{Prefix: prefix}
+	for _, e := range entries {
+		out.Files = append(out.Files, e.Key[len(prefix):])
+	}
+	sort.Strings(out.Files)
+	return out, err
+}
+
+// ModelFolder reads the exported model of a run: file names and contents.
+func ModelFolder(ctx context.Context, s store.Store, run string) (map[string][]byte, error) {
+	list, err := exported(ctx, s, run)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, name := range list.Files {
+		if out[name], _, err = s.Get(ctx, list.Prefix+name); err != nil {
+			return nil, err
+		}
+	}
+	if len(out[model.WeightsFile]) == 0 {
+		return nil, fmt.Errorf("run %s has no exported model", run)
+	}
+	return out, nil
+}
+
+// PublishWeights publishes a version again that was dropped: from its checkpoint, or by a replay that must reach its digest.
+func (t *Trainer) PublishWeights(ctx context.Context, in BeginStageInput) error {
+	ctx, progress, stop := beat(ctx)
+	defer stop()
+	rec, err := t.Runs.Recipe(ctx, in.Run)
+	if err != nil {
+		return err
+	}
+	stage, step, err := parseVersion(in.From)
+	if err != nil {
+		return err
+	}
+	h := t.lock(in.Run)
+	defer h.mu.Unlock()
+	aside := &holding{snapshots: map[int64][]byte{}}
+	next := TrainInput{Run: in.Run, Stage: stage, StageIndex: in.StageIndex, Step: step + 1}
+	if err := t.reach(ctx, rec, aside, next, progress); err != nil {
+		return fmt.Errorf("weights %s: %w", in.From.Version, err)
+	}
+	h.state = nil // the lease now belongs to the state that was just made
+	if got := aside.state.WeightsDigest(); got != in.From.Digest {
+		return numericsError("weights "+in.From.Version+" as "+got, in.From.Digest)
+	}
+	return t.publish(ctx, in.Run, in.From, aside.state.Model)
+}

@@ -1,0 +1,28 @@
+package activities
+
+import (
+	"github.com/restar-rl/restar/workers/rl"
+	"github.com/restar-rl/restar/workers/train"
+)
+
+// objective is the loss of a recipe's reinforcement learning: clipped ratios with one mean over all sampled tokens of the
+// batch (rStar2-Agent Eq 6, DAPO §3.3).
+func objective(rec Recipe) train.Objective {
+	return train.Objective{Kind: train.PolicyGradient, ClipLow: rec.RL.ClipLow, ClipHigh: rec.RL.ClipHigh, Norm: rl.TokenMean}
+}
+
+// optimizer is AdamW at a constant rate after a linear warm-up (rStar2-Agent §5.1).
+func optimizer(rec Recipe) train.Optimizer {
+	return train.Optimizer{
+		LR: rec.RL.LR, Beta1: rec.RL.Beta1, Beta2: rec.RL.Beta2, WeightDecay: rec.RL.Decay, ClipNorm: rec.RL.MaxGradNorm,
+		Schedule: train.Constant, WarmupSteps: rec.RL.Warmup,
+	}
+}
+
+// fineTuneOptimizer is AdamW with the recipe's schedule.
+func fineTuneOptimizer(rec Recipe) train.Optimizer {
+	return train.Optimizer{
+		LR: rec.SFT.LR, Beta1: rec.RL.Beta1, Beta2: rec.RL.Beta2, WeightDecay: rec.SFT.Decay, ClipNorm: rec.RL.MaxGradNorm,
+		Schedule: train.Schedule(rec.SFT.Schedule), WarmupSteps: rec.SFT.Warmup, TotalSteps: rec.SFT.Steps,
+	}
+}

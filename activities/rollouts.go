@@ -1,0 +1,207 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/restar-rl/restar/kernels/philox"
+	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/problem"
+	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workers/tokenizer"
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+)
+
+// Rollouts samples trajectories.
+//
+// Every finished turn goes to the slice's journal. An attempt begins by reading it: finished trajectories are counted and
+// never sampled again, unfinished ones go on after their last complete turn, to the same tokens.
+type Rollouts struct {
+	Runs    *Runs
+	Store   store.Store
+	Engines *Engines
+	Pools   *Pools
+	Faults  store.Faults
+}
+
+// Slice makes in.Samples trajectories of one prompt final in the journal, and counts them.
+func (r *Rollouts) Slice(ctx context.Context, in SliceInput) (SliceResult, error) {
+	ctx, progress, stop := beat(ctx)
+	defer stop()
+	rec, err := r.Runs.Recipe(ctx, in.Run)
+	if err != nil {
+		return SliceResult{}, err
+	}
+	journal, records, err := store.OpenJournal(ctx, r.Store, sliceJournal(in))
+	if err != nil {
+		return SliceResult{}, err
+	}
+	logs, err := readLogs(records)
+	if err != nil {
+		return SliceResult{}, err
+	}
+	if todo := logs.unfinished(in); len(todo) > 0 {
+		work := &slice{Rollouts: r, in: in, rec: rec, journal: journal, logs: logs, progress: progress}
+		if err := work.finish(ctx, todo); err != nil {
+			return SliceResult{}, missing(errors.Join(err, journal.Close(ctx)))
+		}
+	}
+	if err := journal.Close(ctx); err != nil {
+		return SliceResult{}, err
+	}
+	r.Faults.Point("before-complete", sliceJournal(in))
+	return logs.count(in)
+}
+
+// sliceJournal is where a slice's turns and trajectories are recorded.
+func sliceJournal(in SliceInput) string {
+	return store.JournalPrefix(in.Run, in.Stage, journalKind(in.Purpose), in.Round, in.Ordinal, in.Slice)
+}
+
+func journalKind(purpose string) store.Kind {
+	switch purpose {
+	case PurposeEval:
+		return store.Evals
+	case PurposeFilter:
+		return store.Filter
+	}
+	return store.Rollouts
+}
+
+// slice is one attempt at a slice.
+type slice struct {
+	*Rollouts
+	in       SliceInput
+	rec      Recipe
+	journal  *store.Journal
+	logs     *sampleLogs
+	progress *pulse
+	agent    *agent.Agent
+}
+
+// finish runs the samples that have no final record, all at once.
+func (s *slice) finish(ctx context.Context, todo []int) error {
+	tok, err := s.Runs.Tokenizer(ctx, s.in.Run)
+	if err != nil {
+		return err
+	}
+	p, err := s.problem(ctx)
+	if err != nil {
+		return err
+	}
+	eng, done, err := s.Engines.Use(ctx, s.in.Run, s.in.Weights)
+	if err != nil {
+		return err
+	}
+	defer done()
+	pool, err := s.Pools.Get(ctx, s.rec.Sandbox)
+	if err != nil {
+		return err
+	}
+	if s.agent, err = agent.New(eng, pool, tok, agentConfig(s.rec)); err != nil {
+		return inputError(err)
+	}
+	if err := s.audit(ctx, todo); err != nil {
+		return err
+	}
+	prompt := Template(s.rec).PromptIDs(tok, p.Problem)
+	g, ctx := errgroup.WithContext(ctx)
+	for _, sample := range todo {
+		g.Go(func() error { return s.sample(ctx, p, prompt, sample) })
+	}
+	return g.Wait()
+}
+
+// sample continues one trajectory to its end. It is durable before it is counted.
+func (s *slice) sample(ctx context.Context, p problem.Problem, prompt []int32, sample int) error {
+	task := s.task(p, prompt, sample)
+	resumed, err := agent.Rebuild(task, s.logs.turns[sample])
+	if err != nil {
+		return err
+	}
+	task.Resume = &resumed
+	done, err := s.agent.Run(ctx, task, func(t agent.TurnRecord) error {
+		s.progress.step()
+		return s.append(turnKey(sample), t.Encode)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.append(finalKey(sample), done.Encode); err != nil {
+		return err
+	}
+	if err := s.journal.Flush(ctx); err != nil {
+		return err
+	}
+	s.progress.step()
+	return s.logs.add(sample, done)
+}
+
+func (s *slice) append(key string, encode func() ([]byte, error)) error {
+	body, err := encode()
+	if err != nil {
+		return err
+	}
+	return s.journal.Append(store.Record{Key: key, Value: body})
+}
+
+func (s *slice) task(p problem.Problem, prompt []int32, sample int) agent.Task {
+	return agent.Task{
+		Problem: p.ID, Prompt: prompt, Seed: s.rec.Seed, Address: s.address(sample),
+		MaxTokens: s.in.Tokens, MaxTurns: s.in.Turns, Temperature: float32(s.in.Temperature),
+		Version: s.in.Weights.Version, Group: s.group(), Judge: judge(p.Answer, s.rec.RL.StrictAnswers),
+	}
+}
+
+func (s *slice) group() string {
+	return fmt.Sprintf("%s/%s/%s/%s/%d", s.in.Run, s.in.Stage, s.in.Purpose, s.in.Round, s.in.Ordinal)
+}
+
+func (s *slice) address(sample int) philox.Address {
+	purpose := map[string]philox.Purpose{PurposeRollout: philox.Rollout, PurposeEval: philox.Eval, PurposeFilter: philox.Filter}[s.in.Purpose]
+	return philox.Address{Purpose: purpose, Stage: s.in.StageIndex, Iteration: s.in.Iteration, Ordinal: s.in.Ordinal, Sample: sample}
+}
+
+// problem is the slice's problem: the evaluated set in its own order, training sets in the stage's shuffled one.
+func (s *slice) problem(ctx context.Context) (problem.Problem, error) {
+	set, err := s.Runs.Problems(ctx, s.in.Problems)
+	if err != nil {
+		return problem.Problem{}, err
+	}
+	i := s.in.Ordinal
+	if s.in.Purpose != PurposeEval {
+		order := promptOrder{key: philox.NewKey(s.rec.Seed), stage: s.in.StageIndex, n: len(set)}
+		i = order.index(i)
+	}
+	if i >= len(set) {
+		return problem.Problem{}, fmt.Errorf("problem %d asked for, %s holds %d", i, s.in.Problems.Key, len(set))
+	}
+	return set[i], nil
+}
+
+// audit records which trajectories this attempt samples, and whether one was final before it began.
+func (s *slice) audit(ctx context.Context, todo []int) error {
+	var events []store.Event
+	for _, sample := range todo {
+		events = append(events, store.Event{Sampled: &store.Sampled{
+			Run: s.in.Run, Stage: s.in.Stage, Purpose: s.in.Purpose, Iteration: s.in.Iteration, Name: s.in.Round,
+			Ordinal: s.in.Ordinal, Slice: s.in.Slice, Sample: sample, FinalExisted: s.logs.isFinal(sample),
+			Attempt: int(activity.GetInfo(ctx).Attempt),
+		}})
+	}
+	return store.AppendAudit(ctx, s.Store, s.in.Run, events...)
+}
+
+func agentConfig(rec Recipe) agent.Config {
+	return agent.Config{
+		Tools: []agent.Tool{agent.Python(rec.Agent.Tool)}, CallsPerTurn: rec.Agent.CallsPerTurn, Retry: agent.DefaultRetry(),
+		Format: agent.ResponseFormat{StreamChars: rec.Agent.StreamChars, ResponseChars: rec.Agent.ResponseChars},
+	}
+}
+
+// promptTokens is how long the prompt of a question is under a recipe.
+func promptTokens(rec Recipe, tok *tokenizer.Tokenizer, question string) int {
+	return len(Template(rec).PromptIDs(tok, question))
+}

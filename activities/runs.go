@@ -1,0 +1,136 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/restar-rl/restar/kernels/philox"
+	"github.com/restar-rl/restar/workers/problem"
+	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workers/tokenizer"
+)
+
+// Runs reads from the store what a run was asked to do and which files it works with, once a process. Everything it holds
+// is immutable in the store, so a cached value is never stale.
+type Runs struct {
+	Store      store.Store
+	NumericsID string // of this worker: the bits that it computes
+
+	mu    sync.Mutex
+	cache map[string]any // by store key
+}
+
+// Recipe returns a run's resolved recipe, and refuses a run whose bits this worker cannot make.
+func (r *Runs) Recipe(ctx context.Context, run string) (Recipe, error) {
+	rec, err := cached(ctx, r, store.RecipeKey(run), func(b []byte) (Recipe, error) {
+		var rec Recipe
+		return rec, json.Unmarshal(b, &rec)
+	})
+	if err == nil && rec.NumericsID != r.NumericsID {
+		return rec, numericsError(r.NumericsID, rec.NumericsID)
+	}
+	return rec, err
+}
+
+// Problems returns a curated set, checked against its digest.
+func (r *Runs) Problems(ctx context.Context, d Dataset) ([]problem.Problem, error) {
+	set, err := cached(ctx, r, d.Key, func(b []byte) ([]problem.Problem, error) {
+		if got := digest(b); got != d.Digest {
+			return nil, fmt.Errorf("dataset %s has digest %s, want %s", d.Key, got, d.Digest)
+		}
+		return decodeLines[problem.Problem](b)
+	})
+	if err == nil && len(set) != d.Problems {
+		return nil, fmt.Errorf("dataset %s holds %d problems, want %d", d.Key, len(set), d.Problems)
+	}
+	return set, err
+}
+
+// Demos returns the run's demonstrations, checked against their digest.
+func (r *Runs) Demos(ctx context.Context, d Dataset) ([]problem.Demo, error) {
+	return cached(ctx, r, d.Key, func(b []byte) ([]problem.Demo, error) {
+		if got := digest(b); got != d.Digest {
+			return nil, fmt.Errorf("demonstrations %s have digest %s, want %s", d.Key, got, d.Digest)
+		}
+		return decodeLines[problem.Demo](b)
+	})
+}
+
+// Tokenizer returns the run's tokenizer.
+func (r *Runs) Tokenizer(ctx context.Context, run string) (*tokenizer.Tokenizer, error) {
+	files := map[string][]byte{}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		body, _, err := r.Store.Get(ctx, modelKey(run, name))
+		if errors.Is(err, store.ErrNotFound) && name != "tokenizer.json" {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		files[name] = body
+	}
+	return cached(ctx, r, modelKey(run, "tokenizer.json"), func([]byte) (*tokenizer.Tokenizer, error) {
+		return tokenizer.FromFiles(files)
+	})
+}
+
+// modelKey holds a file of the run's model folder that no training changes: its configuration and tokenizer.
+func modelKey(run, name string) string { return store.ArtifactKey(run, exportStage, name) }
+
+// InputKey holds a file that the user gave to the run.
+func InputKey(run, name string) string { return store.ArtifactKey(run, "inputs", name) }
+
+// Template returns the conversation format that a recipe asks for.
+func Template(rec Recipe) tokenizer.Template {
+	return tokenizer.Template{System: rec.Agent.System, Tools: []tokenizer.Tool{tokenizer.PythonTool(rec.Agent.Tool)}}
+}
+
+// cached reads and decodes an immutable object once a process.
+func cached[T any](ctx context.Context, r *Runs, key string, decode func([]byte) (T, error)) (T, error) {
+	r.mu.Lock()
+	v, ok := r.cache[key]
+	r.mu.Unlock()
+	if ok {
+		return v.(T), nil
+	}
+	var out T
+	body, _, err := r.Store.Get(ctx, key)
+	if err != nil {
+		return out, fmt.Errorf("read %s: %w", key, err)
+	}
+	if out, err = decode(body); err != nil {
+		return out, fmt.Errorf("decode %s: %w", key, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cache == nil {
+		r.cache = map[string]any{}
+	}
+	r.cache[key] = out
+	return out, nil
+}
+
+// promptOrder is the order in which a stage's prompts are drawn: one permutation of the set an epoch.
+type promptOrder struct {
+	key   philox.Key
+	stage int
+	n     int
+
+	mu    sync.Mutex
+	epoch int
+	perm  []int
+}
+
+// index returns the problem at an ordinal of the stage.
+func (o *promptOrder) index(ordinal int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if epoch := ordinal / o.n; o.perm == nil || epoch != o.epoch {
+		at := philox.Address{Purpose: philox.Shuffle, Stage: o.stage, Iteration: epoch}
+		o.epoch, o.perm = epoch, o.key.Perm(at, o.n)
+	}
+	return o.perm[ordinal%o.n]
+}

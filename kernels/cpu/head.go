@@ -9,6 +9,12 @@ import (
 // headRows is the number of rows whose logits exist at once: 1 MiB of logits at a vocabulary of 1024.
 const headRows = 256
 
+// logitRows is the number of rows whose logits one item computes: whole register tiles, several items a thread, and not so many rows
+// that their logits leave the second-level cache.
+func logitRows(s *stream, rows int) int {
+	return min(8, max(1, rows/(4*s.threads()*tileRows))) * tileRows
+}
+
 // HeadScratch is room for the logits of headRows rows.
 func (b *Backend) HeadScratch(vocab int) int { return headRows * vocab }
 
@@ -41,7 +47,7 @@ func (b *Backend) LogSoftmax(s kernels.Stream, lse, entropy, logits kernels.View
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(vocab), func(_ *worker, from, to int) {
 		for r := from; r < to; r++ {
 			l[r], e[r] = b.logSoftmax(x[r*vocab : (r+1)*vocab])
 		}
@@ -85,7 +91,7 @@ func (b *Backend) HeadLogProbs(s kernels.Stream, a kernels.HeadArgs) {
 	if st.err != nil {
 		return
 	}
-	st.rows(a.Rows, rowsPerItem, func(w *worker, from, to int) {
+	st.rows(a.Rows, logitRows(st, a.Rows), func(w *worker, from, to int) {
 		logits := w.buffer(0, (to-from)*a.Vocab)
 		b.rowLogits(&a, &v, logits, from, to)
 		for r := from; r < to; r++ {
@@ -122,7 +128,7 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 }
 
 func (b *Backend) dLogits(st *stream, a *kernels.HeadArgs, v *lossViews, coef, d []float32, first, last int) {
-	st.rows(last-first, rowsPerItem, func(_ *worker, from, to int) {
+	st.rows(last-first, logitRows(st, last-first), func(_ *worker, from, to int) {
 		rows := d[from*a.Vocab : to*a.Vocab]
 		b.rowLogits(a, v, rows, first+from, first+to)
 		for r := from; r < to; r++ {

@@ -44,7 +44,7 @@ func (b *Backend) Heads(s kernels.Stream, a kernels.HeadsArgs) {
 	if st.err != nil {
 		return
 	}
-	st.rows(a.Rows, rowsPerItem, func(w *worker, from, to int) {
+	st.rows(a.Rows, rowsOf(4*g.QKV()), func(w *worker, from, to int) {
 		tmp := w.buffer(0, g.Dim)
 		for r := from; r < to; r++ {
 			b.headRow(&a, &v, r, q, k, vv, tmp)
@@ -92,7 +92,7 @@ func (b *Backend) HeadsGrad(s kernels.Stream, a kernels.HeadsGradArgs) {
 	if st.err != nil {
 		return
 	}
-	st.rows(a.Rows, rowsPerItem, func(w *worker, from, to int) {
+	st.rows(a.Rows, rowsOf(4*g.QKV()), func(w *worker, from, to int) {
 		tmp := w.buffer(0, g.Dim)
 		for r := from; r < to; r++ {
 			b.headRowGrad(&a.HeadsArgs, &v, r, dq, dk, dv, out, tmp)

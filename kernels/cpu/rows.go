@@ -6,8 +6,12 @@ import (
 	"github.com/restar-rl/restar/kernels"
 )
 
-// rowsPerItem is the number of rows that one item of row work takes: some microseconds of work.
-const rowsPerItem = 32
+// itemElements is the number of elements that one item of row work takes: some microseconds, well above the cost of handing it to a
+// thread.
+const itemElements = 1 << 14
+
+// rowsOf is the number of rows of n elements that make an item.
+func rowsOf(n int) int { return max(1, itemElements/max(1, n)) }
 
 // Embedding gathers rows of a table.
 func (b *Backend) Embedding(s kernels.Stream, out, table, ids kernels.View, rows, dim int) {
@@ -58,7 +62,7 @@ func (b *Backend) RMSNorm(s kernels.Stream, y, rstd, x, w kernels.View, rows, di
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(dim), func(_ *worker, from, to int) {
 		for r := from; r < to; r++ {
 			row := xx[r*dim : (r+1)*dim]
 			rr[r] = b.rstd(row, eps)
@@ -76,7 +80,7 @@ func (b *Backend) RMSNormGrad(s kernels.Stream, dx, dy, x, w, rstd kernels.View,
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(dim), func(_ *worker, from, to int) {
 		for r := from; r < to; r++ {
 			i, j := r*dim, (r+1)*dim
 			b.normRowGrad(d[i:j], g[i:j], xx[i:j], ww, rr[r])
@@ -111,7 +115,7 @@ func (b *Backend) SwiGLU(s kernels.Stream, y, gateUp kernels.View, rows, ff int)
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(2*ff), func(_ *worker, from, to int) {
 		for r := from; r < to; r++ {
 			b.swiglu(yy[r*ff:(r+1)*ff], gu[2*r*ff:(2*r+1)*ff], gu[(2*r+1)*ff:(2*r+2)*ff])
 		}
@@ -126,7 +130,7 @@ func (b *Backend) SwiGLUGrad(s kernels.Stream, dGateUp, dy, gateUp kernels.View,
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsPerItem, func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(2*ff), func(_ *worker, from, to int) {
 		for r := from; r < to; r++ {
 			i, j, k := 2*r*ff, (2*r+1)*ff, (2*r+2)*ff
 			b.swigluGrad(d[i:j], d[j:k], g[r*ff:(r+1)*ff], gu[i:j], gu[j:k])

@@ -1,0 +1,174 @@
+// Package inputs checks what a recipe names on the user's disk and puts it into the store.
+//
+// Everything is checked before anything is written. What the store holds is named after its content, so a recipe whose
+// files have changed is another recipe.
+package inputs
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/problem"
+	"github.com/restar-rl/restar/workers/recipe"
+	"github.com/restar-rl/restar/workers/tokenizer"
+)
+
+// ReadRecipe reads a recipe file; whatever is wrong with it is the user's to mend.
+func ReadRecipe(path string) (recipe.Recipe, error) {
+	r, err := recipe.Read(path)
+	return r, fault.AsUser(err)
+}
+
+// Check makes sure that every file and folder of the recipe can be read and is what it is used as.
+func Check(r recipe.Recipe) error {
+	var errs []error
+	if r.Model.From != "" {
+		errs = append(errs, checkModel(r))
+	}
+	if r.Data.Problems != "" {
+		errs = append(errs, checkProblems("data.problems", r.Data.Problems, true))
+	}
+	if r.Data.HeldOut != "" {
+		errs = append(errs, checkProblems("data.held_out", r.Data.HeldOut, false))
+	}
+	for i, b := range r.Data.Benchmarks {
+		errs = append(errs, checkProblems(fmt.Sprintf("data.benchmarks[%d]", i), b, false))
+	}
+	if r.Data.Demos != "" {
+		errs = append(errs, checkDemos("data.demonstrations", r.Data.Demos))
+	}
+	return fault.AsUser(errors.Join(errs...))
+}
+
+// checkProblems wants JSON on every line. With curated set, rows that are JSON but no usable problem are left to curation,
+// which removes each with its reason; files that nothing curates must be right throughout.
+func checkProblems(key, path string, curated bool) error {
+	if err := checkFile(key, path); err != nil {
+		return err
+	}
+	good, bad, err := problem.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	lines := map[int]bool{}
+	if curated && len(bad) > 0 {
+		if lines, err = jsonLines(path); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	for _, b := range bad {
+		if !lines[b.Line] {
+			return badRow(key, path, b, len(bad), `one JSON object a line, e.g. {"problem": "What is 2+3?", "answer": "5"}`)
+		}
+	}
+	if len(good) == 0 {
+		return fmt.Errorf("%s: %s holds no problem; give a JSONL file with the keys problem and answer", key, path)
+	}
+	return nil
+}
+
+func checkDemos(key, path string) error {
+	if err := checkFile(key, path); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	defer f.Close()
+	good, bad, err := problem.ReadDemos(f)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %s: %w", key, path, err)
+	case len(bad) > 0:
+		return badRow(key, path, bad[0], len(bad), `one JSON object a line, e.g. {"problem": "...", "turns": [{"role": "assistant", "text": "..."}]}`)
+	case len(good) == 0:
+		return fmt.Errorf("%s: %s holds no demonstration", key, path)
+	}
+	return nil
+}
+
+func badRow(key, path string, b problem.BadRow, n int, want string) error {
+	more := ""
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more rows)", n-1)
+	}
+	return fmt.Errorf("%s: %s line %d: %s%s; correct or delete the row: restar reads %s", key, path, b.Line, b.Reason, more, want)
+}
+
+// jsonLines returns the lines, from 1, that are valid JSON.
+func jsonLines(path string) (map[int]bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	out := map[int]bool{}
+	in := bufio.NewReader(f)
+	for n := 1; ; n++ {
+		row, err := in.ReadBytes('\n')
+		out[n] = json.Valid(bytes.TrimSpace(row))
+		if err != nil {
+			return out, nil // io.EOF: ReadFile has read it to its end already
+		}
+	}
+}
+
+func checkFile(key, path string) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no file %s; correct the path (relative paths are taken from the recipe's folder)", key, path)
+	case err != nil:
+		return fmt.Errorf("%s: %w", key, err)
+	case st.IsDir():
+		return fmt.Errorf("%s: %s is a folder; give a JSONL file", key, path)
+	}
+	return nil
+}
+
+// checkModel loads the whole folder, as a worker will.
+func checkModel(r recipe.Recipe) error {
+	dir := r.Model.From
+	fix := "give a Hugging Face folder of a Qwen3 model with config.json, tokenizer.json and model.safetensors"
+	st, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("model.from: there is no folder %s; %s", dir, fix)
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("model.from: %s is not a folder; %s", dir, fix)
+	}
+	m, err := model.Load(dir)
+	if err != nil {
+		return fmt.Errorf("model.from: %s is not a model that restar can train: %w; %s", dir, err, fix)
+	}
+	t, err := tokenizer.Load(dir)
+	if err != nil {
+		return fmt.Errorf("model.from: %s: %w; %s", filepath.Join(dir, "tokenizer.json"), err, fix)
+	}
+	return checkLengths(r, m.Config, t.VocabSize())
+}
+
+// checkLengths compares the recipe's longest trajectory and the tokenizer's ids with what the model has room for.
+func checkLengths(r recipe.Recipe, c model.Config, vocab int) error {
+	if vocab > c.VocabSize {
+		return fmt.Errorf("model.from: tokenizer.json has %d ids, config.json has vocab_size %d; the two are not of one model", vocab, c.VocabSize)
+	}
+	longest := r.Eval.Tokens
+	for _, s := range r.Stages {
+		longest = max(longest, s.ResponseTokens)
+	}
+	if need := r.Agent.MaxPromptTokens + longest; need > c.MaxPosition {
+		return fmt.Errorf("model.from: the recipe needs %d positions (agent.max_prompt_tokens %d + response_tokens %d), the model has %d; shorten them",
+			need, r.Agent.MaxPromptTokens, longest, c.MaxPosition)
+	}
+	return nil
+}

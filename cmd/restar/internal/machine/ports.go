@@ -1,0 +1,56 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// ports tells whether the embedded stack of a folder can have its ports: those that the folder keeps, or new ones.
+func ports(dir string) check {
+	c := check{name: "ports"}
+	path := filepath.Join(dir, "ports.json")
+	body, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		c.found = "chosen at the first start"
+		return c
+	}
+	var kept struct{ GRPC, UI, S3 int }
+	if err == nil {
+		err = json.Unmarshal(body, &kept)
+	}
+	if err != nil {
+		c.found, c.fix = "unreadable", fmt.Sprintf("delete %s to choose new ports (%v)", path, err)
+		return c
+	}
+	c.found = fmt.Sprintf("Web UI %d, Temporal %d, S3 %d on 127.0.0.1", kept.UI, kept.GRPC, kept.S3)
+	if running(dir) {
+		c.found += ", in use by this folder's own stack"
+		return c
+	}
+	for _, p := range []int{kept.UI, kept.GRPC, kept.S3} {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
+		if err != nil {
+			c.fix = fmt.Sprintf("port %d is taken by another program: stop it (`ss -ltnp sport = :%d` names it) or delete %s to choose new ports", p, p, path)
+			return c
+		}
+		l.Close()
+	}
+	return c
+}
+
+// running tells whether the folder's stack is up: somebody holds its lock.
+func running(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, "restar.lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

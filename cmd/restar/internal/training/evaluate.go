@@ -1,0 +1,99 @@
+package training
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"path/filepath"
+
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/cmd/restar/internal/inputs"
+	"github.com/restar-rl/restar/workers/recipe"
+	"github.com/spf13/pflag"
+)
+
+// Evaluation asks how well a model folder solves the problems of a file. It is a run without training.
+type Evaluation struct {
+	Model     string // Hugging Face folder
+	Problems  string // JSONL
+	Count     int    // of problems, the file's first ones
+	Samples   int    // of each
+	Temp      float64
+	Turns     int
+	Tokens    int
+	Prompt    int // longest prompt in tokens
+	Seed      uint64
+	Isolation string
+	Preload   []string
+}
+
+// DefaultEvaluation is rStar2-Agent's protocol (§5.1: temperature 0.6) with lengths that small models have room for.
+func DefaultEvaluation() Evaluation {
+	d := recipe.Defaults()
+	return Evaluation{Count: 200, Samples: 8, Temp: d.Eval.Temperature, Turns: 4, Tokens: 256, Prompt: 512, Seed: 1, Isolation: d.Sandbox.Isolation}
+}
+
+// Register adds the flags.
+func (e *Evaluation) Register(fs *pflag.FlagSet) {
+	fs.IntVar(&e.Count, "problems", e.Count, "how many problems of the file are used")
+	fs.IntVar(&e.Samples, "samples", e.Samples, "samples of each problem: k of avg@k, maj@k and pass@k")
+	fs.Float64Var(&e.Temp, "temperature", e.Temp, "sampling temperature, 0 is greedy")
+	fs.IntVar(&e.Turns, "turns", e.Turns, "turns of a trajectory")
+	fs.IntVar(&e.Tokens, "response-tokens", e.Tokens, "tokens of a trajectory after its prompt")
+	fs.IntVar(&e.Prompt, "prompt-tokens", e.Prompt, "longest prompt")
+	fs.Uint64Var(&e.Seed, "seed", e.Seed, "seed of all sampling")
+	fs.StringVar(&e.Isolation, "isolation", e.Isolation, "least isolation of tool calls: A or B")
+	fs.StringSliceVar(&e.Preload, "preload", nil, "Python modules that tool calls find imported")
+}
+
+// RunEvaluation evaluates and returns when the results are printed.
+func RunEvaluation(ctx context.Context, out io.Writer, e Evaluation, o Options) error {
+	r, err := e.recipe()
+	if err != nil {
+		return err
+	}
+	if err := inputs.Check(r); err != nil {
+		return err
+	}
+	if o.Run == "" {
+		if o.Run, err = evaluationName(r); err != nil {
+			return err
+		}
+	}
+	return run(ctx, out, r, o)
+}
+
+func (e Evaluation) recipe() (recipe.Recipe, error) {
+	r := recipe.Defaults()
+	r.Version, r.Name, r.Seed = 1, "eval", e.Seed
+	r.Sandbox.Isolation, r.Sandbox.Preload = e.Isolation, e.Preload
+	r.Agent.MaxPromptTokens = e.Prompt
+	r.Eval = recipe.Eval{Problems: e.Count, Samples: e.Samples, Temperature: e.Temp, Turns: e.Turns, Tokens: e.Tokens}
+	for _, p := range []struct {
+		to   *string
+		from string
+	}{{&r.Model.From, e.Model}, {&r.Data.HeldOut, e.Problems}} {
+		abs, err := filepath.Abs(p.from)
+		if err != nil {
+			return r, err
+		}
+		*p.to = abs
+	}
+	return r, fault.AsUser(r.Validate())
+}
+
+// evaluationName is the same for the same question: the model's and the problems' contents and every setting.
+func evaluationName(r recipe.Recipe) (string, error) {
+	plan, err := inputs.Prepare(r)
+	if err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(plan.Recipe)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(body)
+	return "eval-" + hex.EncodeToString(sum[:6]), nil
+}

@@ -1,0 +1,92 @@
+package training
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/cmd/restar/internal/display"
+	"github.com/restar-rl/restar/cmd/restar/internal/session"
+	"github.com/restar-rl/restar/workers/recipe"
+	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workflows"
+)
+
+// finish brings a finished run's report and model to the command's folder and says what was done.
+func finish(ctx context.Context, d *display.Display, s *session.Session, r recipe.Recipe, o Options, out workflows.RunResult, took time.Duration) error {
+	report, _, err := s.Store.Get(ctx, out.Report.Key)
+	if err != nil {
+		return fmt.Errorf("report of run %s: %w", o.Run, err)
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(ReportFile(o.Dir), report, 0o644); err != nil {
+		return err
+	}
+	model := filepath.Join(o.Dir, "model")
+	files, err := fetchModel(ctx, s.Store, o.Run, model)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "\n%s", activities.EvalTable(out.Evals))
+	fmt.Fprintf(&text, "\nrun %s %s in %s: %s\n", o.Run, ending(out), took.Round(time.Second), did(r))
+	fmt.Fprintf(&text, "  report  %s\n", ReportFile(o.Dir))
+	if files > 0 {
+		fmt.Fprintf(&text, "  model   %s (a Hugging Face folder, weights %s)", model, out.Weights.Version)
+	}
+	d.Event("done", text.String(), struct {
+		workflows.RunResult
+		Run        string  `json:"run"`
+		ReportFile string  `json:"report_file"`
+		ModelDir   string  `json:"model_dir"`
+		Seconds    float64 `json:"seconds"`
+	}{out, o.Run, ReportFile(o.Dir), model, took.Seconds()})
+	return nil
+}
+
+func ending(out workflows.RunResult) string {
+	if out.Stopped {
+		return "was stopped"
+	}
+	return "is done"
+}
+
+// did tells a recipe's work in words.
+func did(r recipe.Recipe) string {
+	text := "curated the problems"
+	if r.SFT.Steps > 0 {
+		text += fmt.Sprintf(", fine-tuned for %d steps", r.SFT.Steps)
+	}
+	if n := len(r.Stages); n > 0 {
+		text += fmt.Sprintf(", reinforced for up to %d steps in %d stages", r.Steps(), n)
+	}
+	return text + fmt.Sprintf(", evaluated with %d samples of up to %d problems", r.Eval.Samples, r.Eval.Problems)
+}
+
+// fetchModel writes the exported policy as a Hugging Face folder and returns how many files it has.
+func fetchModel(ctx context.Context, s store.Store, run, dir string) (int, error) {
+	entries, err := s.List(ctx, store.StagePrefix(run, "model")+"artifacts/")
+	if err != nil || len(entries) == 0 {
+		return 0, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		body, _, err := s.Get(ctx, e.Key)
+		if err != nil {
+			return 0, fmt.Errorf("model of run %s: %w", run, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path.Base(e.Key)), body, 0o644); err != nil {
+			return 0, err
+		}
+	}
+	return len(entries), nil
+}

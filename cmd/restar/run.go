@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/restar-rl/restar/cmd/restar/internal/training"
+	"github.com/spf13/cobra"
+)
+
+func runCommand() *cobra.Command {
+	var o training.Options
+	cmd := &cobra.Command{
+		Use:   "run RECIPE.yaml",
+		Short: "Train by a recipe; the same command again continues the run",
+		Long: `Train by a recipe and show the progress until the run is done. Without --temporal the embedded stack and its workers are
+started in --dir and end with the command. A run goes on from where it was when the same command is given again.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return training.RunRecipe(cmd.Context(), cmd.OutOrStdout(), args[0], o)
+		},
+	}
+	o.Register(cmd.Flags())
+	return cmd
+}

@@ -2,7 +2,7 @@
 //
 // Invariants:
 //
-//   - Memory is host memory: Wrap shares it, and Download of a shared view is free of surprises only after Sync.
+//   - Memory is host memory: Wrap shares it, and copying a shared view to itself costs nothing.
 //   - Operations run at once, in the caller's goroutine and helpers that end before the operation returns.
 //   - Work is cut into items that own their outputs. Which thread runs an item never reaches a bit of the result.
 //   - An instruction path (avx512, avx2, generic) is part of the numerics id. Within one path all promises of package kernels hold.

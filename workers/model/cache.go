@@ -140,7 +140,15 @@ func (p *pass) logits(ctx context.Context, x kernels.View, wanted []int32) ([]fl
 	}
 	out := p.ws.host[:logits.Len]
 	b.Download(p.s, out, logits)
-	return out, p.sync(ctx)
+	if err := p.sync(ctx); err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(out); i += c.VocabSize {
+		if x := out[i]; x-x != 0 { // an overflow before the head reaches every logit of its row
+			return nil, fmt.Errorf("logits of wanted span %d are %v: the weights or activations overflowed", i/c.VocabSize, x)
+		}
+	}
+	return out, nil
 }
 
 // LogSoftmaxRow returns the log of the sum of exponentials and the entropy of one row of logits, natural log. It is the code that

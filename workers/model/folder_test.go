@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math"
 	"os"
@@ -211,5 +212,31 @@ func TestACopiedBlockServesAsTheOriginal(t *testing.T) {
 	}
 	if i := sameBits(next(0), next(2)); i >= 0 {
 		t.Errorf("logit %d differs after the copy", i)
+	}
+}
+
+func TestOverflowIsAnErrorAndTheWorkspaceServesOn(t *testing.T) {
+	m, _ := New(small(true), 3)
+	ws, c := NewWorkspace(), NewKVCache(m.Config, 1)
+	span := []Span{{IDs: ids(1, 4, 53), Blocks: []int{0}, Want: true}}
+	old := m.params[5].Data[0]
+	m.params[5].Data[0] = math.MaxFloat32
+	m.params[6].Data[0] = math.MaxFloat32
+	m.WeightsChanged()
+	if _, err := m.Extend(t.Context(), ws, span, c); err == nil {
+		t.Error("Extend returned logits that are not numbers")
+	}
+	if _, _, err := m.LogProbs(t.Context(), ws, Pack(span[0].IDs)); err == nil {
+		t.Error("LogProbs returned numbers that are not finite")
+	}
+	m.params[5].Data[0], m.params[6].Data[0] = old, 0
+	m.WeightsChanged()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Extend(ended, ws, span, c); err == nil {
+		t.Error("Extend ran after its context ended")
+	}
+	if _, err := m.Extend(t.Context(), ws, span, c); err != nil {
+		t.Error(err)
 	}
 }

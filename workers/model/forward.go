@@ -64,12 +64,16 @@ func (m *Model) pass(ws *Workspace, ids []int32, spans kernels.Spans, keep bool)
 	return p
 }
 
-// sync ends a pass.
+// sync waits for the pass so far. A failed stream is not used again.
 func (p *pass) sync(ctx context.Context) error {
-	if p.err != nil {
-		return p.err
+	err := p.err
+	if err == nil {
+		err = p.s.Sync(ctx)
 	}
-	return p.s.Sync(ctx)
+	if err != nil {
+		p.ws.stream = nil
+	}
+	return err
 }
 
 // caches gives a layer its key and value blocks.
@@ -86,7 +90,7 @@ func (p *pass) forward(ctx context.Context, kv caches) (kernels.View, error) {
 		}
 		x = p.layer(l, x, kv)
 	}
-	return x, p.err
+	return x, nil
 }
 
 // layer is one decoder layer: x + attention(norm(x)), then + mlp(norm(.)).

@@ -43,7 +43,7 @@ func (g *Gradient) Zero() {
 
 // Add adds another gradient, element by element. Adding one of another configuration is a programming error and panics.
 func (g *Gradient) Add(o *Gradient) {
-	if g.config != o.config && (len(g.data) != len(o.data) || len(g.scattered) != len(o.scattered)) {
+	if len(g.data) != len(o.data) || len(g.scattered) != len(o.scattered) {
 		panic(fmt.Sprintf("gradient of %d elements added to one of %d", len(o.data), len(g.data)))
 	}
 	addTo(g.data, o.data)

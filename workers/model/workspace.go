@@ -12,6 +12,7 @@ type Workspace struct {
 
 	backend kernels.Backend
 	stream  kernels.Stream
+	limit   int // Threads of stream
 	floats  map[slot]kernels.View
 	ints    map[slot]kernels.View
 	host    []float32
@@ -26,13 +27,15 @@ type slot struct {
 // NewWorkspace returns an empty workspace.
 func NewWorkspace() *Workspace { return &Workspace{} }
 
-// open binds the workspace to a model's backend with a fresh stream and returns the first error of later allocations through pass.fail.
+// open binds the workspace to a model's backend. Its stream, and so the backend's own scratch memory, lives until one fails.
 func (w *Workspace) open(b kernels.Backend) {
 	if w.backend != b {
 		w.floats, w.ints = map[slot]kernels.View{}, map[slot]kernels.View{}
 		w.backend, w.stream = b, nil
 	}
-	w.stream = b.NewStream(kernels.StreamOptions{Parallelism: w.Threads})
+	if w.stream == nil || w.limit != w.Threads {
+		w.stream, w.limit = b.NewStream(kernels.StreamOptions{Parallelism: w.Threads}), w.Threads
+	}
 }
 
 // pass is one forward, or forward and backward, over rows of tokens.

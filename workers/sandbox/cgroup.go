@@ -26,7 +26,7 @@ type cgroups struct {
 	locks []*os.File
 }
 
-// openCgroups makes the pool's cgroups, after sweeping stale ones. An error says what is missing.
+// openCgroups makes the pool's cgroups, and sweeps stale ones. An error says what is missing.
 func openCgroups() (*cgroups, error) {
 	h, err := hierarchies()
 	if err != nil {
@@ -35,12 +35,11 @@ func openCgroups() (*cgroups, error) {
 	c := &cgroups{v2: h.v2, dirs: map[string]string{}, order: h.order}
 	name := cgroupPrefix + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	for _, controller := range h.order {
-		sweep(h.parents[controller])
-		dir := filepath.Join(h.parents[controller], name)
-		if err := c.create(controller, dir); err != nil {
+		if err := c.create(controller, filepath.Join(h.parents[controller], name)); err != nil {
 			c.close()
 			return nil, err
 		}
+		sweep(h.parents[controller])
 	}
 	return c, nil
 }

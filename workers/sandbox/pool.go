@@ -138,23 +138,32 @@ func (p *Pool) setZygote(i int, z *zygote, err error) {
 	}
 }
 
-// fill forks slots ahead until the zygote fails or the pool closes.
+// fill forks slots ahead until the zygote fails or the pool closes. What fails without the zygote (descriptors, memory,
+// cgroups) is tried again, for the sake of the calls that run on it.
 func (p *Pool) fill(z *zygote) {
+	const pause = 100 * time.Millisecond
 	for {
 		sl, err := p.fork(z, p.opt.Limits.slotLimits())
+		ready, again := p.ready, (<-chan time.Time)(nil)
 		if err != nil {
-			p.opt.Log.Error("sandbox: zygote does not fork, replacing it", "error", err)
-			return
+			p.opt.Log.Error("sandbox: no slot", "error", err)
+			if !z.usable() {
+				return
+			}
+			ready, again = nil, time.After(pause)
 		}
 		select {
-		case p.ready <- sl:
+		case ready <- sl:
+			continue
+		case <-again:
+			continue
 		case <-z.dead:
-			p.discard(sl)
-			return
 		case <-p.closing:
-			p.discard(sl)
-			return
 		}
+		if sl != nil {
+			p.discard(sl)
+		}
+		return
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,6 +83,27 @@ func TestADeadZygoteIsReplacedAndItsCallsAreInfrastructureErrors(t *testing.T) {
 	}
 	if s := p.Status(); s.Restarts < 1 || s.Zygotes != 1 || s.Lost != 2 {
 		t.Errorf("status is %+v, expected one zygote, restarted, and two lost calls", s)
+	}
+}
+
+// The profiler interrupts the system calls of every thread.
+func TestSignalsToThePoolsProcessLoseNoCall(t *testing.T) {
+	p := startPool(t, Options{})
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		t.Skip(err)
+	}
+	defer pprof.StopCPUProfile()
+	var all sync.WaitGroup
+	for i := range 300 {
+		all.Go(func() {
+			if r, err := p.Run(deadline(t), Call{ID: fmt.Sprint(i), Code: "print(1)"}); err != nil || r.Stdout != "1\n" {
+				t.Errorf("call %d: %+v, %v", i, r, err)
+			}
+		})
+	}
+	all.Wait()
+	if s := p.Status(); s.Restarts != 0 {
+		t.Errorf("%d zygotes were restarted", s.Restarts)
 	}
 }
 

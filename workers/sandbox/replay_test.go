@@ -16,7 +16,7 @@ print(datetime.datetime.now(), datetime.datetime.utcnow(), datetime.date.today()
 print(os.getpid(), os.getppid(), os.getuid(), os.uname().nodename, os.getcwd(), sys.argv, sorted(os.environ.items()))
 print(tempfile.mkdtemp(), [id(x) for x in ([], {}, 'x' * 5)])
 start = time.time()
-while time.time() - start < 2: time.sleep(0.01)
+while time.time() - start < 0.1: time.sleep(0.01)
 print(time.time() - start)
 `
 

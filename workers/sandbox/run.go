@@ -117,7 +117,7 @@ func (p *Pool) forkAny(l Limits) *slot {
 	p.mu.Unlock()
 	for i := range zygotes {
 		z := zygotes[(i+int(p.ran.Load()))%len(zygotes)]
-		if z == nil || !z.alive() {
+		if z == nil || !z.usable() {
 			continue
 		}
 		if sl, err := p.fork(z, l); err == nil {

@@ -31,6 +31,7 @@ type zygote struct {
 	mu       sync.Mutex    // one request at a time on the control socket
 	control  int
 	requests uint32
+	broken   bool
 }
 
 // startZygote returns once the zygote has preloaded and is ready to fork calls.
@@ -120,7 +121,11 @@ func (z *zygote) awaitReady(o Options) error {
 		return err
 	}
 	buf := make([]byte, 4096)
-	n, err := unix.Read(z.control, buf)
+	var n int
+	err := uninterrupted(func() (err error) {
+		n, err = unix.Read(z.control, buf)
+		return err
+	})
 	text := string(buf[:max(n, 0)])
 	switch {
 	case err != nil:
@@ -150,6 +155,13 @@ func (z *zygote) alive() bool {
 	default:
 		return true
 	}
+}
+
+// usable reports whether the zygote lives and answers.
+func (z *zygote) usable() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.alive() && !z.broken
 }
 
 // stop kills the zygote, and with it every call forked from it, and waits until it is reaped.

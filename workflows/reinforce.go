@@ -64,7 +64,8 @@ func Reinforce(ctx workflow.Context, s ReinforceState) (ReinforceResult, error) 
 type reinforcement struct {
 	ReinforceState
 	p      Progress
-	saving workflow.Future // the checkpoint under way, off the critical path
+	saving workflow.Future   // the checkpoint under way, off the critical path
+	evals  []workflow.Future // evaluations started beside training
 }
 
 func (r *reinforcement) stage() activities.Stage { return r.Recipe.Stages[r.Index] }
@@ -201,8 +202,9 @@ func (r *reinforcement) aside(ctx workflow.Context) error {
 	child := as(ctx, EvaluateID(r.Run, in.Name), "evaluate %s", r.Weights.Version)
 	opts := workflow.GetChildWorkflowOptions(child)
 	opts.ParentClosePolicy = enums.PARENT_CLOSE_POLICY_ABANDON
-	child = workflow.WithChildOptions(ctx, opts)
-	return workflow.ExecuteChildWorkflow(child, Evaluate, in).GetChildWorkflowExecution().Get(ctx, nil)
+	running := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, opts), Evaluate, in)
+	r.evals = append(r.evals, running)
+	return running.GetChildWorkflowExecution().Get(ctx, nil)
 }
 
 func (r *reinforcement) evaluation(name string) EvaluateInput {
@@ -231,8 +233,13 @@ func (r *reinforcement) saved(ctx workflow.Context) error {
 	return err
 }
 
-// end saves the stage's last state, which the next stage begins from.
+// end waits for the evaluations beside training, and saves the stage's last state, which the next stage begins from.
 func (r *reinforcement) end(ctx workflow.Context, ended string) (ReinforceResult, error) {
+	for _, running := range r.evals {
+		if err := running.Get(ctx, nil); err != nil {
+			return ReinforceResult{}, err
+		}
+	}
 	if err := r.save(ctx); err != nil {
 		return ReinforceResult{}, err
 	}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// hunter kills processes of a run at their moments.
+type hunter struct {
+	trial *trial
+	begin time.Time
+	left  []kill
+	done  []string
+}
+
+// hunt kills until the command ends.
+func (h *hunter) hunt(ctx context.Context, supervisor int, done <-chan struct{}) {
+	ready := time.Now().Add(calmAfterKill)
+	for len(h.left) > 0 {
+		wait := max(time.Until(h.begin.Add(h.left[0].after)), time.Until(ready))
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			return
+		case <-time.After(wait):
+		}
+		if h.strike(h.left[0].victim, supervisor) {
+			h.left = h.left[1:]
+		}
+		ready = time.Now().Add(calmAfterKill)
+	}
+}
+
+// strike kills one victim with SIGKILL and reports whether it was there.
+func (h *hunter) strike(v victim, supervisor int) bool {
+	pids := h.pids(v, supervisor)
+	if len(pids) == 0 {
+		return false
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && v != theTree {
+			return false
+		}
+	}
+	what := fmt.Sprintf("%s at %.1f s", v, time.Since(h.begin).Seconds())
+	fmt.Println("killed", what)
+	h.done = append(h.done, what)
+	return true
+}
+
+// pids are the processes of a victim. The supervisor notes its children in pids.json.
+func (h *hunter) pids(v victim, supervisor int) []int {
+	children := map[string]int{}
+	if body, err := os.ReadFile(filepath.Join(h.trial.dir, "pids.json")); err == nil {
+		if err := json.Unmarshal(body, &children); err != nil {
+			return nil
+		}
+	}
+	of := func(name string) []int {
+		if pid := children[name]; pid > 0 {
+			return []int{pid}
+		}
+		return nil
+	}
+	switch v {
+	case theSupervisor:
+		return []int{supervisor}
+	case theServer:
+		return of("devserver")
+	case theTrainer:
+		return of("trainer")
+	case theRollout:
+		return of("rollout")
+	case theSandbox:
+		if worker := of("rollout"); worker != nil {
+			return firstChild(worker[0])
+		}
+		return nil
+	}
+	all := []int{supervisor}
+	for _, name := range []string{"devserver", "trainer", "rollout"} {
+		all = append(all, of(name)...)
+	}
+	return all
+}
+
+// firstChild is a child process of pid, if it has one.
+func firstChild(pid int) []int {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return nil
+	}
+	for _, path := range tasks {
+		body, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for _, field := range strings.Fields(string(body)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				return []int{child}
+			}
+		}
+	}
+	return nil
+}

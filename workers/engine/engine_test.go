@@ -17,6 +17,7 @@ import (
 func trajectory(ctx context.Context, e *Engine, number int) error {
 	ids := prompt(150+number%3, int32(number/8)) // eight samples of each prompt
 	session := fmt.Sprint("s", number)
+	defer e.Release(session)
 	for turn := range 4 {
 		r := Request{
 			Session: session, Group: fmt.Sprint("g", number/8), IDs: ids, MaxNew: 20 + number%50, Temperature: 1, Stop: []int32{3, 5},
@@ -33,7 +34,6 @@ func trajectory(ctx context.Context, e *Engine, number int) error {
 		}
 		ids = append(append(append([]int32(nil), ids...), got.IDs...), prompt(10+17*turn, int32(number))...)
 	}
-	e.Release(session)
 	return nil
 }
 

@@ -28,8 +28,11 @@ func someBatch(t testing.TB, m *model.Model, n int, seed int) Batch {
 	for i := range n {
 		at := philox.Address{Purpose: philox.Select, Ordinal: seed, Sample: i}
 		length := 2 + rng.IntN(at, 100)
-		if i == 3 {
+		switch i { // a whole block, and a sequence with nothing to learn
+		case 3:
 			length = 64
+		case 5:
+			length = 1
 		}
 		s := Sequence{Ordinal: 3*i + 1, Advantage: float32(2*rng.Uniform(at.WithToken(1)) - 1), LogProbs: make([]float32, length), Mask: make([]uint8, length)}
 		for t := range length {

@@ -96,7 +96,7 @@ type HeadArgs struct {
 type HeadGradArgs struct {
 	HeadArgs      // LSE as HeadLogProbs wrote it
 	Weights  View // [Vocab, Dim], not packed
-	Coef     View // [Rows]: dL/dlogp, 0 for a row that does not count
+	Coef     View // [Rows]: dL/dlogp; a row with 0, or without target, takes no part
 	DHidden  View // out [Rows, Dim]
 	DWeights View // += [Vocab, Dim], rows ascending
 }

@@ -63,8 +63,8 @@ type AttentionOps interface {
 
 // HeadOps turn final hidden states into log-probabilities. Logits exist for one chunk of rows at a time.
 type HeadOps interface {
-	// HeadScratch is the number of floats that HeadLogProbs and HeadGrad need for a vocabulary.
-	HeadScratch(vocab int) int
+	// HeadScratch is the number of floats that HeadLogProbs and HeadGrad need for a head[vocab,dim].
+	HeadScratch(dim, vocab int) int
 	// HeadLogProbs: logits = hidden head^T, then logp, entropy and lse of each row; see HeadArgs.
 	HeadLogProbs(s Stream, a HeadArgs)
 	// HeadGrad is the gradient of HeadLogProbs's logp; see HeadGradArgs.

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/restar-rl/restar/kernels"
 )
@@ -15,8 +16,8 @@ func logitRows(s *stream, rows int) int {
 	return min(8, max(1, rows/(4*s.threads()*tileRows))) * tileRows
 }
 
-// HeadScratch is room for the logits of headRows rows.
-func (b *Backend) HeadScratch(vocab int) int { return headRows * vocab }
+// HeadScratch is room for the logits of headRows rows, their hidden rows and the gradients of these.
+func (b *Backend) HeadScratch(dim, vocab int) int { return headRows * (vocab + 2*dim) }
 
 // logSoftmax returns the log of the sum of exponentials and the entropy of one row, both natural: with d = x - max,
 // lse = max + log(sum e^d), entropy = log(sum e^d) - sum(d e^d)/sum(e^d).
@@ -65,7 +66,7 @@ func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
 		packed:  s.floats(op, "Packed", a.Packed, b.PackedLen(a.Vocab, a.Dim)),
 		lse:     s.floats(op, "LSE", a.LSE, a.Rows),
 		targets: s.ints(op, "Targets", a.Targets, a.Rows),
-		scratch: s.atLeast(op, "Scratch", a.Scratch, b.HeadScratch(a.Vocab)),
+		scratch: s.atLeast(op, "Scratch", a.Scratch, b.HeadScratch(a.Dim, a.Vocab)),
 	}
 	for r, t := range v.targets {
 		if int(t) >= a.Vocab {
@@ -76,11 +77,11 @@ func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
 	return v
 }
 
-// rowLogits computes the logits of rows [from, to) into out.
-func (b *Backend) rowLogits(a *kernels.HeadArgs, v *lossViews, out []float32, from, to int) {
-	p := product{c: out, a: v.hidden[from*a.Dim:], b: v.packed, lda: a.Dim, ldb: panel, jump: panel * a.Dim,
-		size: kernels.Shape{M: to - from, N: a.Vocab, K: a.Dim}}
-	b.block(&p, 0, to-from, 0, (a.Vocab+panel-1)/panel)
+// rowLogits computes the logits of rows of hidden states.
+func (b *Backend) rowLogits(a *kernels.HeadArgs, packed, hidden, logits []float32) {
+	p := product{c: logits, a: hidden, b: packed, lda: a.Dim, ldb: panel, jump: panel * a.Dim,
+		size: kernels.Shape{M: len(hidden) / a.Dim, N: a.Vocab, K: a.Dim}}
+	b.block(&p, 0, p.size.M, 0, (a.Vocab+panel-1)/panel)
 }
 
 // HeadLogProbs gives each item some rows: logits, then reductions, while the logits are in cache.
@@ -93,7 +94,7 @@ func (b *Backend) HeadLogProbs(s kernels.Stream, a kernels.HeadArgs) {
 	}
 	st.rows(a.Rows, logitRows(st, a.Rows), func(w *worker, from, to int) {
 		logits := w.buffer(0, (to-from)*a.Vocab)
-		b.rowLogits(&a, &v, logits, from, to)
+		b.rowLogits(&a, v.packed, v.hidden[from*a.Dim:to*a.Dim], logits)
 		for r := from; r < to; r++ {
 			row := logits[(r-from)*a.Vocab : (r-from+1)*a.Vocab]
 			v.logp[r], v.entropy[r], v.lse[r] = 0, 0, 0
@@ -105,7 +106,7 @@ func (b *Backend) HeadLogProbs(s kernels.Stream, a kernels.HeadArgs) {
 	})
 }
 
-// HeadGrad runs chunk by chunk: logits and dlogits of a chunk of rows, then DHidden and DWeights from it.
+// HeadGrad gathers the rows that count and runs over them chunk by chunk: logits and dlogits, then DHidden and DWeights from these.
 func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 	st := s.(*stream)
 	v := st.head("HeadGrad", b, &a.HeadArgs)
@@ -116,29 +117,38 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 	if st.err != nil {
 		return
 	}
-	for from := 0; from < a.Rows; from += headRows {
-		to := min(a.Rows, from+headRows)
-		d := v.scratch[:(to-from)*a.Vocab]
-		b.dLogits(st, &a.HeadArgs, &v, coef, d, from, to)
-		b.run(st, product{c: dh[from*a.Dim : to*a.Dim], a: d, b: weights, lda: a.Vocab, ldb: a.Dim, jump: panel,
-			size: kernels.Shape{M: to - from, N: a.Dim, K: a.Vocab}})
-		b.run(st, product{c: dw, a: d, b: v.hidden[from*a.Dim:], lda: a.Vocab, ldb: a.Dim, jump: panel, transposed: true,
-			accumulate: true, size: kernels.Shape{M: a.Vocab, N: a.Dim, K: to - from}})
+	clear(dh)
+	var rows []int
+	for r, t := range v.targets {
+		if t >= 0 && coef[r] != 0 {
+			rows = append(rows, r)
+		}
+	}
+	for chunk := range slices.Chunk(rows, headRows) {
+		n := len(chunk)
+		d, rest := v.scratch[:n*a.Vocab], v.scratch[headRows*a.Vocab:]
+		hidden, grad := rest[:n*a.Dim], rest[headRows*a.Dim:][:n*a.Dim]
+		for i, r := range chunk {
+			copy(hidden[i*a.Dim:(i+1)*a.Dim], v.hidden[r*a.Dim:])
+		}
+		b.dLogits(st, &a.HeadArgs, &v, coef, chunk, hidden, d)
+		b.run(st, product{c: grad, a: d, b: weights, lda: a.Vocab, ldb: a.Dim, jump: panel, size: kernels.Shape{M: n, N: a.Dim, K: a.Vocab}})
+		b.run(st, product{c: dw, a: d, b: hidden, lda: a.Vocab, ldb: a.Dim, jump: panel, transposed: true, accumulate: true,
+			size: kernels.Shape{M: a.Vocab, N: a.Dim, K: n}})
+		for i, r := range chunk {
+			copy(dh[r*a.Dim:(r+1)*a.Dim], grad[i*a.Dim:])
+		}
 	}
 }
 
-func (b *Backend) dLogits(st *stream, a *kernels.HeadArgs, v *lossViews, coef, d []float32, first, last int) {
-	st.rows(last-first, logitRows(st, last-first), func(_ *worker, from, to int) {
-		rows := d[from*a.Vocab : to*a.Vocab]
-		b.rowLogits(a, v, rows, first+from, first+to)
-		for r := from; r < to; r++ {
-			row, c, t := d[r*a.Vocab:(r+1)*a.Vocab], coef[first+r], v.targets[first+r]
-			if t < 0 || c == 0 {
-				clear(row)
-				continue
-			}
-			b.probsGrad(row, v.lse[first+r], c)
-			row[t] += c
+// dLogits is coef (onehot - softmax) of gathered rows.
+func (b *Backend) dLogits(st *stream, a *kernels.HeadArgs, v *lossViews, coef []float32, chunk []int, hidden, d []float32) {
+	st.rows(len(chunk), logitRows(st, len(chunk)), func(_ *worker, from, to int) {
+		b.rowLogits(a, v.packed, hidden[from*a.Dim:to*a.Dim], d[from*a.Vocab:to*a.Vocab])
+		for i := from; i < to; i++ {
+			row, r := d[i*a.Vocab:(i+1)*a.Vocab], chunk[i]
+			b.probsGrad(row, v.lse[r], coef[r])
+			row[v.targets[r]] += coef[r]
 		}
 	})
 }

@@ -71,7 +71,7 @@ func (b *Backend) RMSNorm(s kernels.Stream, y, rstd, x, w kernels.View, rows, di
 	})
 }
 
-// RMSNormGrad: with g = dy*w, dx += rstd g - x rstd^3 mean(g x).
+// RMSNormGrad computes, with g = dy*w, dx += rstd g - x rstd^3 mean(g x).
 func (b *Backend) RMSNormGrad(s kernels.Stream, dx, dy, x, w, rstd kernels.View, rows, dim int) {
 	st := s.(*stream)
 	d, g := st.floats("RMSNormGrad", "dx", dx, rows*dim), st.floats("RMSNormGrad", "dy", dy, rows*dim)

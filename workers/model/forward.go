@@ -208,7 +208,7 @@ func (p *pass) headArgs(x kernels.View, packed Packed) kernels.HeadArgs {
 	return kernels.HeadArgs{
 		Rows: p.rows, Dim: c.HiddenSize, Vocab: c.VocabSize, Hidden: hidden, Packed: p.m.packed.head, Targets: t,
 		LogP: p.f("logp", 0, p.rows), Entropy: p.f("entropy", 0, p.rows), LSE: p.f("headLSE", 0, p.rows),
-		Scratch: p.f("scratch", 0, b.HeadScratch(c.VocabSize)),
+		Scratch: p.f("scratch", 0, b.HeadScratch(c.HiddenSize, c.VocabSize)),
 	}
 }
 

@@ -24,6 +24,7 @@ type Pool struct {
 	once    sync.Once
 
 	mu      sync.Mutex
+	closed  bool
 	zygotes []*zygote // nil while one is being started
 	lastErr error     // why the latest start of a zygote failed
 
@@ -191,6 +192,9 @@ func (p *Pool) discard(sl *slot) {
 // Close ends every zygote and running call and removes the pool's cgroups. Calls that were running return errors.
 func (p *Pool) Close() {
 	p.once.Do(func() {
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
 		close(p.closing)
 		p.keepers.Wait()
 		for _, z := range p.zygotes {

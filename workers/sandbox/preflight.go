@@ -80,7 +80,8 @@ func (p *Pool) preflight(ctx context.Context) (Report, error) {
 		return r, err
 	}
 	defer bait.close()
-	res, err := p.Run(ctx, Call{ID: "preflight", Code: bait.code(p.opt.Limits)})
+	limits := canaryLimits(p.opt.Limits)
+	res, err := p.Run(ctx, Call{ID: "preflight", Code: bait.code(limits), Limits: limits})
 	if err != nil {
 		return r, err
 	}
@@ -97,6 +98,14 @@ func (p *Pool) preflight(ctx context.Context) (Report, error) {
 	}
 	r.Layers = append(r.Layers, p.landlockLayer())
 	return r, nil
+}
+
+// canaryLimits are the pool's, with the time that trying them takes on a busy machine, and no more processes and files than
+// it takes to see that there is a limit.
+func canaryLimits(l Limits) Limits {
+	l.CPU, l.Wall = 10*time.Second, time.Minute
+	l.Pids, l.TmpKB = min(l.Pids, defaultLimits.Pids), min(l.TmpKB, defaultLimits.TmpKB)
+	return l
 }
 
 // landlockLayer is known from the kernel: its restrictions inside overlap with those of the mounts.

@@ -36,9 +36,11 @@ func (p *Pool) Run(ctx context.Context, c Call) (Result, error) {
 
 // admit waits for the call's turn.
 func (p *Pool) admit(ctx context.Context) error {
+	if !p.enter() {
+		return ErrClosed
+	}
 	p.queued.Add(1)
 	defer p.queued.Add(-1)
-	p.calls.Add(1)
 	select {
 	case p.running <- struct{}{}:
 		return nil
@@ -49,6 +51,16 @@ func (p *Pool) admit(ctx context.Context) error {
 		p.calls.Done()
 		return ErrClosed
 	}
+}
+
+// enter counts a call that Close has to wait for, unless the pool is closed.
+func (p *Pool) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.calls.Add(1)
+	}
+	return !p.closed
 }
 
 func (p *Pool) leave() {
@@ -70,30 +82,22 @@ func (p *Pool) count(err error) error {
 func (p *Pool) slot(ctx context.Context, c Call) (*slot, error) {
 	limit := time.NewTimer(slotDeadline)
 	defer limit.Stop()
-	ready := p.ready
-	for own := c.Limits.slotLimits(); own != p.opt.Limits.slotLimits(); {
-		if sl := p.forkAny(own); sl != nil {
-			return sl, nil
-		}
-		select {
-		case sl := <-ready: // a zygote that fills the pool is one that forks
-			p.discard(sl)
-		case <-time.After(sampleEvery):
-		case <-limit.C:
-			return nil, p.noSlot(c)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-p.closing:
-			return nil, ErrClosed
-		}
-	}
+	own := c.Limits.slotLimits()
+	ready, again := p.ready, (<-chan time.Time)(nil)
 	for {
+		if own != p.opt.Limits.slotLimits() {
+			if sl := p.forkAny(own); sl != nil {
+				return sl, nil
+			}
+			ready, again = nil, time.After(sampleEvery)
+		}
 		select {
 		case sl := <-ready:
 			if sl.zygote.alive() {
 				return sl, nil
 			}
 			p.discard(sl)
+		case <-again:
 		case <-limit.C:
 			return nil, p.noSlot(c)
 		case <-ctx.Done():

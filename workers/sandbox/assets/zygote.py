@@ -164,6 +164,7 @@ def flush():
 def interpret(source):
     """One call from its source to its exit code, with the interpreter's own order of ending."""
     module = types.ModuleType('__main__')
+    module.__file__ = '/tmp/main.py'
     module.__builtins__ = __builtins__
     sys.modules['__main__'] = module
     lines = source.split('\n')

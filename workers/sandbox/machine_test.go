@@ -1,0 +1,129 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestIDsAreMappedWhereNoUserIs(t *testing.T) {
+	for _, c := range []struct {
+		uidMap     string
+		host, size int
+	}{
+		{"         0          0 4294967295\n", 1_000_000, 65536},
+		{"         0     524288      65536\n", 32768, 32768}, // a container with a range of its own
+	} {
+		host, size, err := idRange(c.uidMap)
+		if err != nil || host != c.host || size != c.size {
+			t.Errorf("%q gives %d+%d, %v, expected %d+%d", c.uidMap, host, size, err, c.host, c.size)
+		}
+	}
+	if _, _, err := idRange("0 1000 1\n"); err == nil || !strings.Contains(err.Error(), "unprivileged user") {
+		t.Errorf("a single id gave %v", err)
+	}
+}
+
+func TestCgroupsAreFoundInEveryLayout(t *testing.T) {
+	hybrid := `30 25 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+`
+	want := map[string]string{"rw": "/sys/fs/cgroup/memory", "cpu": "/sys/fs/cgroup/cpu", "cpuacct": "/sys/fs/cgroup/cpu", "memory": "/sys/fs/cgroup/memory", "": "/sys/fs/cgroup/unified"}
+	if got := cgroupMounts(hybrid); !maps.Equal(got, want) {
+		t.Errorf("mounts are %v, expected %v", got, want)
+	}
+	paths := cgroupPaths("5:cpu,cpuacct:/a\n4:memory:/b:c\n0::/d\n")
+	if want := map[string]string{"cpu": "/a", "cpuacct": "/a", "memory": "/b:c", "": "/d"}; !maps.Equal(paths, want) {
+		t.Errorf("paths are %v, expected %v", paths, want)
+	}
+}
+
+func TestDelegatedCgroupsOfV2AreFoundAboveTheOwnOne(t *testing.T) {
+	mount := t.TempDir()
+	for dir, files := range map[string][2]string{"": {"cpu memory pids", ""}, "/slice": {"memory pids", "memory pids"}, "/slice/own": {"", ""}} {
+		if err := os.MkdirAll(mount+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"cgroup.controllers", "cgroup.subtree_control"} {
+			if err := os.WriteFile(mount+dir+"/"+name, []byte(files[i]+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h, ok := unified(mount, "/slice/own")
+	if !ok || !h.v2 || h.parents["unified"] != mount+"/slice" {
+		t.Errorf("got %+v, %v, expected the slice", h, ok)
+	}
+	if _, ok := unified("", ""); ok {
+		t.Error("found a cgroup without a mount")
+	}
+}
+
+func TestAMissingStatusRecordIsNotASuccess(t *testing.T) {
+	whole := binary.LittleEndian.AppendUint32([]byte{'S'}, 3<<8)
+	whole = binary.LittleEndian.AppendUint32(whole, 9)
+	for _, v := range []uint64{1500, 500, 4096} {
+		whole = binary.LittleEndian.AppendUint64(whole, v)
+	}
+	r, ok, failure := parseRecord(whole)
+	if !ok || failure != "" || r.wait.ExitStatus() != 3 || r.cpu != 2*time.Millisecond || r.peakKB != 4096 {
+		t.Errorf("got %+v, %v, %q", r, ok, failure)
+	}
+	for n := range len(whole) {
+		if _, ok, _ := parseRecord(whole[:n]); ok {
+			t.Errorf("a record of %d bytes was accepted", n)
+		}
+	}
+	if _, ok, failure := parseRecord([]byte("Emount /tmp: no space")); ok || failure != "mount /tmp: no space" {
+		t.Errorf("a failure reads %v, %q", ok, failure)
+	}
+}
+
+func TestMemoryOfTheTreeIsLimitedWithoutCgroups(t *testing.T) {
+	p := startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1, without: layers{cgroup: true}})
+	const code = `
+import os, time
+for _ in range(%d):
+    if os.fork() == 0:
+        b = bytearray(40 << 20)
+        for i in range(0, len(b), 4096): b[i] = 1
+        time.sleep(%g)
+        os._exit(0)
+for _ in range(%d): os.wait()
+print('done')`
+	if r := runCall(t, p, Call{Code: fmt.Sprintf(code, 4, 1000.0, 4), Limits: Limits{MemoryMB: 100, Wall: time.Minute}}); r.Status != OOM {
+		t.Errorf("four processes with 40 MiB each gave %+v, expected oom with 100 MiB", r)
+	}
+	if r := runCall(t, p, Call{Code: fmt.Sprintf(code, 2, 0.3, 2), Limits: Limits{MemoryMB: 100, Wall: time.Minute}}); r.Stdout != "done\n" {
+		t.Errorf("two processes with 40 MiB each gave %+v, expected them to fit 100 MiB", r)
+	}
+}
+
+// The bandwidth controller gives the zygote, and so its calls, a twentieth of a core.
+func TestAStarvedCallIsAnInfrastructureError(t *testing.T) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := cgroupMounts(string(mounts))["cpu"]
+	dir := fmt.Sprintf("%s/restar-test-%d", cpu, os.Getpid())
+	if cpu == "" || os.Mkdir(dir, 0o755) != nil {
+		t.Skip("no writable cpu cgroup (v1)")
+	}
+	t.Cleanup(func() { removeTree(dir) })
+	p := startPool(t, Options{Zygotes: 1, Warm: 1})
+	if err := errors.Join(writeFile(dir, "cpu.cfs_quota_us", "5000"), writeFile(dir, "cgroup.procs", fmt.Sprint(p.zygote(0).cmd.Process.Pid))); err != nil {
+		t.Skip(err)
+	}
+	// Limits of its own make the call a slot that is forked after the move.
+	r, err := p.Run(deadline(t), Call{ID: "starved", Code: "while True: pass", Limits: Limits{CPU: 700 * time.Millisecond, Wall: 700 * time.Millisecond}})
+	if !errors.Is(err, ErrInfrastructure) || !strings.Contains(err.Error(), "starved") {
+		t.Errorf("got %+v, %v, expected a starved call", r, err)
+	}
+}

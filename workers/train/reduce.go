@@ -12,12 +12,12 @@ import (
 
 // Plan says how a step is computed. It changes no bit of any result.
 type Plan struct {
-	Workers     int // subtrees computed at once: 1, 2, 4 or 8; 0 takes the most that does not exceed GOMAXPROCS
-	MicroTokens int // tokens of one forward and backward pass, which bound the memory for activations; 0 takes 4096
+	Workers     int // subtrees computed at once, which share the processors: 1, 2, 4 or 8; 0 takes 1, as a pass is parallel in itself
+	MicroTokens int // tokens of one forward and backward pass, which bound the memory for activations; 0 takes 2048
 }
 
-// defaultMicroTokens is where longer passes no longer gain speed on a CPU: the GEMMs have thousands of rows.
-const defaultMicroTokens = 4096
+// defaultMicroTokens is where longer passes gain no more speed on a CPU: 512 to 4096 differ by a few per cent.
+const defaultMicroTokens = 2048
 
 func (p Plan) withDefaults() (Plan, error) {
 	if p.MicroTokens == 0 {
@@ -25,9 +25,6 @@ func (p Plan) withDefaults() (Plan, error) {
 	}
 	if p.Workers == 0 {
 		p.Workers = 1
-		for p.Workers < Leaves && 2*p.Workers <= runtime.GOMAXPROCS(0) {
-			p.Workers *= 2
-		}
 	}
 	if p.MicroTokens < 0 || p.Workers < 0 || p.Workers > Leaves || Leaves%p.Workers != 0 {
 		return p, fmt.Errorf("train: plan %+v: want a positive MicroTokens, and Workers that divide %d", p, Leaves)

@@ -352,7 +352,7 @@ func BenchmarkStep(b *testing.B) {
 		batch.Sequences = append(batch.Sequences, s)
 		tokens += n
 	}
-	for _, plan := range []Plan{{1, 4096}, {2, 4096}, {2, 1024}, {2, 8192}} {
+	for _, plan := range []Plan{{1, 4096}, {1, 1024}, {2, 1024}} {
 		b.Run(fmt.Sprintf("%+v", plan), func(b *testing.B) {
 			s := NewState(m)
 			s.Plan = plan

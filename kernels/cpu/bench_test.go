@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/restar-rl/restar/kernels"
 )
 
 // cpuTime is the processor time of the process: on a shared machine it says more than the clock.
@@ -44,6 +46,40 @@ func BenchmarkPanel(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.N)*2*float64(z.m*z.k*32)/float64(cpuTime()-start), "GFLOP/cpu-s")
+		})
+	}
+}
+
+func BenchmarkProducts(b *testing.B) {
+	bk, err := FromEnv()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, z := range []struct {
+		kind string
+		kernels.Shape
+	}{
+		{"NT", kernels.Shape{M: 4096, N: 768, K: 128}}, {"NT", kernels.Shape{M: 4096, N: 128, K: 384}}, {"NT", kernels.Shape{M: 128, N: 768, K: 128}},
+		{"NN", kernels.Shape{M: 4096, N: 384, K: 128}}, {"NN", kernels.Shape{M: 4096, N: 128, K: 768}},
+		{"TN", kernels.Shape{M: 768, N: 128, K: 4096}}, {"TN", kernels.Shape{M: 128, N: 384, K: 4096}}, {"TN", kernels.Shape{M: 1024, N: 128, K: 256}},
+	} {
+		b.Run(fmt.Sprintf("%s-%dx%dx%d", z.kind, z.M, z.N, z.K), func(b *testing.B) {
+			a, _ := bk.Floats(z.M * z.K)
+			w, _ := bk.Floats(max(z.N*z.K, bk.PackedLen(z.N, z.K)))
+			c, _ := bk.Floats(z.M * z.N)
+			s := bk.NewStream(kernels.StreamOptions{})
+			start := cpuTime()
+			for b.Loop() {
+				switch z.kind {
+				case "NT":
+					bk.GemmNT(s, c, a, w.Slice(0, bk.PackedLen(z.N, z.K)), z.Shape, false)
+				case "NN":
+					bk.GemmNN(s, c, a, w.Slice(0, z.N*z.K), z.Shape, false)
+				case "TN":
+					bk.GemmTN(s, c, a, w.Slice(0, z.N*z.K), z.Shape, true)
+				}
+			}
+			b.ReportMetric(float64(b.N)*2*float64(z.M*z.N*z.K)/float64(cpuTime()-start), "GFLOP/cpu-s")
 		})
 	}
 }

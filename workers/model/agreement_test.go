@@ -81,29 +81,39 @@ func sameBits(a, b []float32) int {
 func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
 	lengths := []int{64, 1, 130, 63, 65, 128, 17, 2}
 	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
-		m := mustModel(t, b, small(true))
-		for _, batch := range []int{1, 3, 8} {
-			trs, c := sampled(t, m, b, lengths[:batch])
-			ws := NewWorkspace()
-			for advance(t, m, ws, c, trs, func(int) int { return 1 }) {
-			}
-			var all [][]int32
-			for _, tr := range trs {
-				all = append(all, tr.ids)
-			}
-			logp, _, err := m.LogProbs(t.Context(), ws, Pack(all...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := 0
-			for i, tr := range trs {
-				if j := sameBits(logp[at+1:at+len(tr.ids)], tr.logp); j >= 0 {
-					t.Errorf("batch %d, sequence %d of %d tokens: token %d differs between trainer and sampler", batch, i, len(tr.ids), j+1)
+		for _, c := range []Config{small(true), even()} {
+			m := mustModel(t, b, c)
+			for _, procs := range []int{1, 2} {
+				for _, batch := range []int{1, 3, 8} {
+					agree(t, m, b, lengths[:batch], procs)
 				}
-				at += len(tr.ids)
 			}
 		}
 	})
+}
+
+// agree samples token by token on one number of threads and scores on another.
+func agree(t *testing.T, m *Model, b *cpu.Backend, lengths []int, procs int) {
+	t.Helper()
+	trs, c := sampled(t, m, b, lengths)
+	sampler, trainer := &Workspace{Threads: procs}, &Workspace{Threads: 3 - procs}
+	for advance(t, m, sampler, c, trs, func(int) int { return 1 }) {
+	}
+	var all [][]int32
+	for _, tr := range trs {
+		all = append(all, tr.ids)
+	}
+	logp, _, err := m.LogProbs(t.Context(), trainer, Pack(all...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for i, tr := range trs {
+		if j := sameBits(logp[at+1:at+len(tr.ids)], tr.logp); j >= 0 {
+			t.Errorf("batch %d, sequence %d of %d tokens: token %d differs between trainer and sampler", len(lengths), i, len(tr.ids), j+1)
+		}
+		at += len(tr.ids)
+	}
 }
 
 func TestPrefillMayBeCutAnywhere(t *testing.T) {
@@ -131,13 +141,11 @@ func TestPrefillMayBeCutAnywhere(t *testing.T) {
 }
 
 func TestThreadsChangeNoBit(t *testing.T) {
-	c := small(true)
-	c.VocabSize, c.HiddenSize, c.IntermediateSize = 300, 96, 200
 	b, err := cpu.FromEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mustModel(t, b, c)
+	m := mustModel(t, b, even())
 	packed := Pack(ids(1, 150, 300), ids(2, 70, 300), ids(3, 200, 300))
 	run := func(procs int) ([]float32, *Gradient) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))

@@ -13,6 +13,12 @@ func small(tied bool) Config {
 		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: tied, InitializerRange: 0.2}
 }
 
+// even is a configuration whose rows fill the vector registers, and more than one panel of columns.
+func even() Config {
+	return Config{VocabSize: 300, HiddenSize: 96, IntermediateSize: 208, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32,
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.1}
+}
+
 // ids draws n token ids below vocab.
 func ids(seed uint64, n, vocab int) []int32 {
 	k := philox.NewKey(seed)

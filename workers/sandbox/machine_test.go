@@ -107,6 +107,9 @@ print('done')`
 
 // The bandwidth controller gives the zygote, and so its calls, a twentieth of a core.
 func TestAStarvedCallIsAnInfrastructureError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of a core")
+	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)

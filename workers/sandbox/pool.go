@@ -18,7 +18,8 @@ type Pool struct {
 	seats   *seats
 	running chan struct{} // one value for each running call
 	ready   chan *slot
-	closing chan struct{}
+	life    context.Context // ends with Close
+	end     context.CancelFunc
 	keepers sync.WaitGroup
 	calls   sync.WaitGroup
 	once    sync.Once
@@ -44,7 +45,7 @@ func Start(ctx context.Context, opt Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.launch(); err != nil {
+	if err := p.launch(ctx); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -66,7 +67,8 @@ func open(opt Options) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{opt: opt, tier: TierA, filter: f, seats: &seats{}, running: make(chan struct{}, opt.MaxRunning),
-		ready: make(chan *slot, opt.Warm), closing: make(chan struct{}), zygotes: make([]*zygote, opt.Zygotes)}
+		ready: make(chan *slot, opt.Warm), zygotes: make([]*zygote, opt.Zygotes)}
+	p.life, p.end = context.WithCancel(context.Background())
 	err = errors.New("left out")
 	if !opt.without.cgroup {
 		p.seats.cgroups, err = openCgroups()
@@ -82,11 +84,11 @@ func open(opt Options) (*Pool, error) {
 }
 
 // launch starts every zygote once, together, and hands them to their keepers.
-func (p *Pool) launch() error {
+func (p *Pool) launch(ctx context.Context) error {
 	errs := make([]error, len(p.zygotes))
 	var started sync.WaitGroup
 	for i := range p.zygotes {
-		started.Go(func() { p.zygotes[i], errs[i] = startZygote(p.opt, p.filter) })
+		started.Go(func() { p.zygotes[i], errs[i] = startZygote(ctx, p.opt, p.filter) })
 	}
 	started.Wait()
 	for i := range p.zygotes {
@@ -109,14 +111,14 @@ func (p *Pool) keep(i int) {
 			pause = first
 		}
 		select {
-		case <-p.closing:
+		case <-p.life.Done():
 			return
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, longest)
 		p.restarts.Add(1)
 		var err error
-		z, err = startZygote(p.opt, p.filter)
+		z, err = startZygote(p.life, p.opt, p.filter)
 		p.setZygote(i, z, err)
 		if err != nil {
 			p.opt.Log.Error("sandbox: zygote does not start", "error", err, "retry_in", pause)
@@ -159,7 +161,7 @@ func (p *Pool) fill(z *zygote) {
 		case <-again:
 			continue
 		case <-z.dead:
-		case <-p.closing:
+		case <-p.life.Done():
 		}
 		if sl != nil {
 			p.discard(sl)
@@ -195,7 +197,7 @@ func (p *Pool) Close() {
 		p.mu.Lock()
 		p.closed = true
 		p.mu.Unlock()
-		close(p.closing)
+		p.end()
 		p.keepers.Wait()
 		for _, z := range p.zygotes {
 			if z != nil {

@@ -107,6 +107,14 @@ func TestSignalsToThePoolsProcessLoseNoCall(t *testing.T) {
 	}
 }
 
+func TestCancellingEndsAStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(deadline(t))
+	cancel()
+	if p, err := Start(ctx, Options{Tier: testTier()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v, expected context.Canceled", p, err)
+	}
+}
+
 func TestCancellingEndsTheCall(t *testing.T) {
 	p := startPool(t, Options{Zygotes: 1, Warm: 1, MaxRunning: 1})
 	ctx, cancel := context.WithCancel(deadline(t))
@@ -238,6 +246,9 @@ func TestProbeReportsEveryLayer(t *testing.T) {
 }
 
 func TestScientificLibrariesArePreloaded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of a core")
+	}
 	needModule(t, "scipy.optimize")
 	needModule(t, "sympy")
 	p := startPool(t, Options{Preload: Scientific(), Zygotes: 1})

@@ -167,7 +167,7 @@ func Probe(ctx context.Context) Report {
 		return Report{Err: err}
 	}
 	defer p.Close()
-	if err := p.launch(); err != nil {
+	if err := p.launch(ctx); err != nil {
 		return Report{Reason: p.reason, Err: err}
 	}
 	r, err := p.preflight(ctx)

@@ -47,7 +47,7 @@ func (p *Pool) admit(ctx context.Context) error {
 	case <-ctx.Done():
 		p.calls.Done()
 		return ctx.Err()
-	case <-p.closing:
+	case <-p.life.Done():
 		p.calls.Done()
 		return ErrClosed
 	}
@@ -102,7 +102,7 @@ func (p *Pool) slot(ctx context.Context, c Call) (*slot, error) {
 			return nil, p.noSlot(c)
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-p.closing:
+		case <-p.life.Done():
 			return nil, ErrClosed
 		}
 	}

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,8 +36,8 @@ type zygote struct {
 	broken   bool
 }
 
-// startZygote returns once the zygote has preloaded and is ready to fork calls.
-func startZygote(o Options, filter []byte) (*zygote, error) {
+// startZygote returns once the zygote has preloaded and is ready to fork calls, or has been killed because ctx ended.
+func startZygote(ctx context.Context, o Options, filter []byte) (*zygote, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, infrastructure("control socket: %w", err)
@@ -48,9 +50,11 @@ func startZygote(o Options, filter []byte) (*zygote, error) {
 		unix.Close(z.control)
 		return nil, err
 	}
+	waiting := context.AfterFunc(ctx, func() { _ = z.cmd.Process.Kill() })
+	defer waiting()
 	if err := z.awaitReady(o); err != nil {
 		z.stop()
-		return nil, err
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	z.anonKB = statusKB(z.cmd.Process.Pid, "RssAnon")
 	return z, nil

@@ -19,14 +19,14 @@ type Purpose uint8
 
 // The purposes of a run. Their numbers are part of every recorded run: append, never renumber.
 const (
-	Rollout Purpose = 1 + iota // sampled tokens of training rollouts
-	Eval                       // sampled tokens of evaluation
-	Filter                     // sampled tokens of the offline difficulty filter
-	Select                     // which samples of a group are kept
-	Shuffle                    // the order of problems and demonstrations
-	Init                       // initial weights
-	Tool                       // the seeds that a tool call sees
-	Generate                   // generated problems and demonstrations
+	Rollout  Purpose = 1 + iota // sampled tokens of training rollouts
+	Eval                        // sampled tokens of evaluation
+	Filter                      // sampled tokens of the offline difficulty filter
+	Select                      // which samples of a group are kept
+	Shuffle                     // the order of problems and demonstrations
+	Init                        // initial weights
+	Tool                        // the seeds that a tool call sees
+	Generate                    // generated problems and demonstrations
 )
 
 // Address names one random choice. Fields wider than their packing below are rejected by Valid.

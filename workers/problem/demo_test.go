@@ -27,7 +27,7 @@ func mustDemos(t *testing.T, seed uint64, n int) []Demo {
 	return demos
 }
 
-// golds maps a question to its answer by drawing the demonstrations' questions again.
+// gold is the answer to the question of demonstration i, drawn again.
 func gold(t *testing.T, seed uint64, i int) string {
 	t.Helper()
 	all := families()

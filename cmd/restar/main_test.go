@@ -124,7 +124,7 @@ func TestWrongCommandLinesAreTheUsersToMend(t *testing.T) {
 		"a stack never started":  {[]string{"status", "--dir", "/nowhere/data"}, "/nowhere/data"},
 		"folder that is a file":  {[]string{"run", recipe, "--dir", recipe}, "is not a folder"},
 		"model of an evaluation": {[]string{"eval", "/nowhere/model", recipe}, "/nowhere/model"},
-		"samples of evaluation":  {[]string{"eval", "m", "p", "--samples", "0"}, "eval.samples is 0"},
+		"samples of evaluation":  {[]string{"eval", "m", "p", "--samples", "0", "--prompt-tokens", "64"}, "eval.samples is 0"},
 		"unknown role":           {[]string{"worker", "--roles", "cook"}, "cook"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (d *Display) Show(v View) {
 		d.showBar(v)
 		return
 	}
-	if key := v.Stage + "/" + kind(v) + "/" + v.Waiting; key != d.last || now.Sub(d.at) >= lineEvery {
+	if key := v.Stage + "/" + kind(v) + "/" + v.Waiting + v.Trouble; key != d.last || now.Sub(d.at) >= lineEvery {
 		d.last, d.at = key, now
 		if d.mode == JSON {
 			d.encode("progress", v)

@@ -29,6 +29,7 @@ type View struct {
 	Paused     bool     `json:"paused,omitempty"`
 	Stopping   bool     `json:"stopping,omitempty"`
 	Waiting    string   `json:"waiting,omitempty"` // whom the command waits for
+	Trouble    string   `json:"trouble,omitempty"` // what is tried again and again
 }
 
 // Merge joins the reports of a run and of the workflows at work below it, outermost first.
@@ -107,6 +108,9 @@ func (v View) Line() string {
 	}
 	if v.Waiting != "" {
 		add("waiting for %s", v.Waiting)
+	}
+	if v.Trouble != "" {
+		add("%s", v.Trouble)
 	}
 	return strings.Join(parts, " · ")
 }

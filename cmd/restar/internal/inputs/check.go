@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/problem"
@@ -154,7 +155,37 @@ func checkModel(r recipe.Recipe) error {
 	if err != nil {
 		return fmt.Errorf("model.from: %s: %w; %s", filepath.Join(dir, "tokenizer.json"), err, fix)
 	}
-	return checkLengths(r, m.Config, t.VocabSize())
+	return errors.Join(checkLengths(r, m.Config, t.VocabSize()), checkPrompts(r, t))
+}
+
+// checkPrompts wants every held-out problem that is evaluated to be a prompt of the length allowed. Curation removes the
+// training problems that are too long; held-out problems are a measure, which loses none silently.
+func checkPrompts(r recipe.Recipe, t *tokenizer.Tokenizer) error {
+	if r.Data.HeldOut == "" {
+		return nil
+	}
+	set, _, err := problem.ReadFile(r.Data.HeldOut)
+	if err != nil {
+		return nil // told by the check of the file itself
+	}
+	tpl := activities.Template(r)
+	long, longest := 0, problem.Problem{}
+	most := r.Agent.MaxPromptTokens
+	set = set[:min(len(set), r.Eval.Problems)]
+	for _, p := range set {
+		n := len(tpl.PromptIDs(t, p.Problem))
+		if n > r.Agent.MaxPromptTokens {
+			long++
+		}
+		if n > most {
+			most, longest = n, p
+		}
+	}
+	if long == 0 {
+		return nil
+	}
+	return fmt.Errorf("data.held_out: %d of the first %d problems of %s are longer than agent.max_prompt_tokens (%d) in this model's tokens, the longest is %s with %d; raise the limit, shorten the problems or leave them out",
+		long, len(set), r.Data.HeldOut, r.Agent.MaxPromptTokens, longest.ID, most)
 }
 
 // checkLengths compares the recipe's longest trajectory and the tokenizer's ids with what the model has room for.

@@ -10,6 +10,7 @@ import (
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workers/tokenizer"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -121,5 +122,22 @@ func TestDifferenceNamesKeysAndBothValues(t *testing.T) {
 	}
 	if got, err := Difference(a, a); got != "" || err != nil {
 		t.Errorf("a recipe differs from itself: %q (%v)", got, err)
+	}
+}
+
+func TestHeldOutProblemsThatAreTooLongForTheModelAreNamed(t *testing.T) {
+	tok, err := tokenizer.Train([]string{"What is two and three?"}, 320, tokenizer.Markers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recipe.Defaults()
+	r.Eval.Problems = 2
+	r.Data.HeldOut = write(t, "h.jsonl", row+`{"id": "long", "problem": "`+strings.Repeat("What is it? ", 3000)+`", "answer": "5"}`+"\n")
+	if err := checkPrompts(r, tok); err == nil || !strings.Contains(err.Error(), "1 of the first 2") || !strings.Contains(err.Error(), "long with") {
+		t.Errorf("error %v, want one that counts and names the problem", err)
+	}
+	r.Eval.Problems = 1
+	if err := checkPrompts(r, tok); err != nil {
+		t.Errorf("a problem that is not evaluated is refused: %v", err)
 	}
 }

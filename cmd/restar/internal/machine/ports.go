@@ -9,7 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
+
+	"github.com/restar-rl/restar/cmd/restar/internal/session"
 )
 
 // ports tells whether the embedded stack of a folder can have its ports: those that the folder keeps, or new ones.
@@ -30,7 +31,7 @@ func ports(dir string) check {
 		return c
 	}
 	c.found = fmt.Sprintf("Web UI %d, Temporal %d, S3 %d on 127.0.0.1", kept.UI, kept.GRPC, kept.S3)
-	if running(dir) {
+	if session.Running(dir) {
 		c.found += ", in use by this folder's own stack"
 		return c
 	}
@@ -43,14 +44,4 @@ func ports(dir string) check {
 		l.Close()
 	}
 	return c
-}
-
-// running tells whether the folder's stack is up: somebody holds its lock.
-func running(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, "restar.lock"))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }

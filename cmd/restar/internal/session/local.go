@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/local"
@@ -19,13 +20,19 @@ var workerProcesses = []struct{ name, roles string }{
 	{"rollout", "rollout,cpu"},
 }
 
-// Open connects to the user's stack, or starts the embedded one and its workers. tell is told what is waited for.
+// Open connects to the user's stack, or to the embedded one, which it starts with its workers unless another command has.
+// tell is told what is waited for.
 func Open(ctx context.Context, o Options, tell func(string)) (*Session, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	if !o.Local() {
 		return connect(ctx, o)
+	}
+	if Running(o.Dir) {
+		if s, err := Attach(ctx, o); err == nil {
+			return s, nil // another command runs the stack: this one joins it
+		}
 	}
 	stack, err := local.Start(ctx, local.Options{Dir: o.Dir, Progress: tell})
 	if err != nil {
@@ -68,6 +75,16 @@ func Attach(ctx context.Context, o Options) (*Session, error) {
 	}
 	s.UI = at.UI
 	return s, nil
+}
+
+// Running tells whether a process owns the embedded stack of a folder.
+func Running(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, "restar.lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // use points the options at a stack.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/inputs"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/spf13/pflag"
 )
@@ -23,7 +24,7 @@ type Evaluation struct {
 	Temp      float64
 	Turns     int
 	Tokens    int
-	Prompt    int // longest prompt in tokens
+	Prompt    int // longest prompt in tokens; 0 is what the model has room for
 	Seed      uint64
 	Isolation string
 	Preload   []string
@@ -32,7 +33,7 @@ type Evaluation struct {
 // DefaultEvaluation is rStar2-Agent's protocol (§5.1: temperature 0.6) with lengths that small models have room for.
 func DefaultEvaluation() Evaluation {
 	d := recipe.Defaults()
-	return Evaluation{Count: 200, Samples: 8, Temp: d.Eval.Temperature, Turns: 4, Tokens: 256, Prompt: 512, Seed: 1, Isolation: d.Sandbox.Isolation}
+	return Evaluation{Count: 200, Samples: 8, Temp: d.Eval.Temperature, Turns: 4, Tokens: 256, Seed: 1, Isolation: d.Sandbox.Isolation}
 }
 
 // Register adds the flags.
@@ -42,7 +43,7 @@ func (e *Evaluation) Register(fs *pflag.FlagSet) {
 	fs.Float64Var(&e.Temp, "temperature", e.Temp, "sampling temperature, 0 is greedy")
 	fs.IntVar(&e.Turns, "turns", e.Turns, "turns of a trajectory")
 	fs.IntVar(&e.Tokens, "response-tokens", e.Tokens, "tokens of a trajectory after its prompt")
-	fs.IntVar(&e.Prompt, "prompt-tokens", e.Prompt, "longest prompt")
+	fs.IntVar(&e.Prompt, "prompt-tokens", e.Prompt, "longest prompt (default: what the model has room for)")
 	fs.Uint64Var(&e.Seed, "seed", e.Seed, "seed of all sampling")
 	fs.StringVar(&e.Isolation, "isolation", e.Isolation, "least isolation of tool calls: A or B")
 	fs.StringSliceVar(&e.Preload, "preload", nil, "Python modules that tool calls find imported")
@@ -80,6 +81,13 @@ func (e Evaluation) recipe() (recipe.Recipe, error) {
 			return r, err
 		}
 		*p.to = abs
+	}
+	if e.Prompt == 0 {
+		c, err := model.ReadConfig(filepath.Join(r.Model.From, model.ConfigFile))
+		if err != nil {
+			return r, fault.Userf("%w; give a Hugging Face folder of a Qwen3 model", err)
+		}
+		r.Agent.MaxPromptTokens = c.MaxPosition - e.Tokens
 	}
 	return r, fault.AsUser(r.Validate())
 }

@@ -16,6 +16,7 @@ import (
 // Times of following a run.
 const (
 	lookEvery    = time.Second      // what a person sees as live
+	troubleEvery = 10               // looks between two for trouble: it is rare, and asking costs more
 	queryTimeout = 10 * time.Second // a query waits for a worker; longer means that none is there
 	deepest      = 4                // run, stage, round; and one to spare
 )
@@ -29,7 +30,8 @@ func Follow(ctx context.Context, c client.Client, w client.WorkflowRun, d *displ
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var news news
-	for {
+	trouble := ""
+	for look := 1; ; look++ {
 		select {
 		case err := <-done:
 			if ctx.Err() != nil {
@@ -44,11 +46,39 @@ func Follow(ctx context.Context, c client.Client, w client.WorkflowRun, d *displ
 			if len(chain) > 0 {
 				news.tell(d, chain[0])
 			}
+			if look%troubleEvery == 0 {
+				trouble = retried(ctx, c, chain)
+			}
 			v := display.Merge(chain)
-			v.Waiting = waiting
+			v.Waiting, v.Trouble = waiting, trouble
 			d.Show(v)
 		}
 	}
+}
+
+// worthTelling is the attempt from which a failure is shown: the first retries mend what a lost worker left.
+const worthTelling = 4
+
+// retried describes an activity of the workflows at work that has failed again and again; most often there is none.
+func retried(ctx context.Context, c client.Client, chain []workflows.Progress) string {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	for i := len(chain) - 1; i >= 0; i-- {
+		id := workflows.RunID(chain[0].Run)
+		if i > 0 {
+			id = chain[i-1].Child
+		}
+		d, err := c.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil {
+			continue
+		}
+		for _, a := range d.GetPendingActivities() {
+			if a.GetAttempt() >= worthTelling && a.GetLastFailure() != nil {
+				return fmt.Sprintf("%s has failed %d times: %s", a.GetActivityType().GetName(), a.GetAttempt()-1, a.GetLastFailure().GetMessage())
+			}
+		}
+	}
+	return ""
 }
 
 // why tells an interrupt from a stack that cannot be kept up.

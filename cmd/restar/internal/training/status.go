@@ -58,7 +58,7 @@ func WriteStatus(ctx context.Context, out io.Writer, c client.Client, run string
 	state := d.GetWorkflowExecutionInfo().GetStatus()
 	chain, waiting := Chain(ctx, c, workflows.RunID(run))
 	s := status{Run: run, Status: state.String(), View: display.Merge(chain)}
-	s.View.Run, s.View.Waiting = run, waiting
+	s.View.Run, s.View.Waiting, s.View.Trouble = run, waiting, retried(ctx, c, chain)
 	if len(chain) > 0 {
 		s.Evals, s.Problem = chain[0].Evals, chain[0].Problem
 	}

@@ -30,7 +30,8 @@ type batch struct {
 	Correct       int     `json:"correct"`
 	Reward        float64 `json:"reward"`
 
-	Batch train.Batch `json:"-"`
+	Batch   train.Batch `json:"-"`
+	timings Timings     // of the round, known only to the attempt that read it
 }
 
 // observe adds a group's samples to the round's figures.
@@ -43,7 +44,16 @@ func (b *batch) observe(g []agent.Trajectory) {
 		b.Truncated += c.Truncated
 		b.Correct += c.Correct
 		b.Tokens += c.Tokens
+		b.timings.add(g[i].Timings, c.Calls)
 	}
+}
+
+func (t *Timings) add(o agent.Timings, calls int) {
+	t.Generate += o.Generate.Seconds()
+	t.Tools += o.Tools.Seconds()
+	t.Queue += o.Queue.Seconds()
+	t.ToolCPU += o.CPU.Seconds()
+	t.Calls += calls
 }
 
 func (b *batch) finish() { b.Reward = share(b.Correct, b.Samples) }

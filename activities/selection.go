@@ -28,9 +28,10 @@ func (s *Selection) SelectBatch(ctx context.Context, in SelectInput) (SelectResu
 		return SelectResult{}, err
 	}
 	key := store.BatchKey(in.Run, in.Stage, in.Iteration)
+	var timings Timings
 	body, _, err := s.Store.Get(ctx, key)
 	if isNotFound(err) {
-		body, err = s.choose(ctx, rec, in, key, progress)
+		body, timings, err = s.choose(ctx, rec, in, key, progress)
 	}
 	if err != nil {
 		return SelectResult{}, err
@@ -43,31 +44,33 @@ func (s *Selection) SelectBatch(ctx context.Context, in SelectInput) (SelectResu
 		return SelectResult{}, fmt.Errorf("%s is recorded as step %d, asked for as step %d", key, b.Step, in.Step)
 	}
 	s.Faults.Point("before-complete", key)
-	return b.result(Ref{Key: key, Digest: digest(body)}), nil
+	out := b.result(Ref{Key: key, Digest: digest(body)})
+	out.Timings = timings
+	return out, nil
 }
 
 // choose reads the round, selects, and writes the batch. The first writer's batch stands.
-func (s *Selection) choose(ctx context.Context, rec Recipe, in SelectInput, key string, progress *pulse) ([]byte, error) {
+func (s *Selection) choose(ctx context.Context, rec Recipe, in SelectInput, key string, progress *pulse) ([]byte, Timings, error) {
 	stage := rec.Stages[in.StageIndex]
 	groups := make([][]agent.Trajectory, in.Prompts)
 	for i := range groups {
 		var err error
 		slice := SliceInput{Run: in.Run, Stage: in.Stage, Purpose: PurposeRollout, Round: store.IterationGroup(in.Iteration), Ordinal: in.FirstOrdinal + i}
 		if groups[i], err = s.group(ctx, slice, stage.Samples); err != nil {
-			return nil, err
+			return nil, Timings{}, err
 		}
 		progress.step()
 	}
 	b, err := newChooser(rec, in).batch(groups)
 	if err != nil {
-		return nil, err
+		return nil, Timings{}, err
 	}
 	body, err := b.encode()
 	if err != nil {
-		return nil, err
+		return nil, Timings{}, err
 	}
 	winner, _, err := store.PutOnce(ctx, s.Store, key, body)
-	return winner, err
+	return winner, b.timings, err
 }
 
 // group reads all samples of one prompt from its slices' journals.

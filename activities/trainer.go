@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/store"
@@ -68,9 +69,14 @@ func (t *Trainer) TrainStep(ctx context.Context, in TrainInput) (TrainResult, er
 	if err := t.reach(ctx, rec, h, in, progress); err != nil {
 		return TrainResult{}, err
 	}
+	begin := time.Now()
 	out, err := t.apply(ctx, rec, h, in, false)
 	if err != nil {
 		h.state = nil // what the failed attempt left behind is not to be trusted
+		return out, err
+	}
+	in.Timings.Train = time.Since(begin).Seconds()
+	if err := t.recordTimings(ctx, in); err != nil {
 		return out, err
 	}
 	progress.step()
@@ -139,6 +145,16 @@ func (t *Trainer) record(ctx context.Context, in TrainInput, m StepMetrics) erro
 	if err == nil && string(winner) != string(body) {
 		return numericsError(fmt.Sprintf("step %d as %s", in.Step, body), fmt.Sprintf("%s as %s", key, winner))
 	}
+	return err
+}
+
+// recordTimings writes what the round and the step took, beside everything that is compared.
+func (t *Trainer) recordTimings(ctx context.Context, in TrainInput) error {
+	body, err := encodeIndented(in.Timings)
+	if err != nil {
+		return fmt.Errorf("timings of step %d: %w", in.Step, err)
+	}
+	_, err = t.Store.Put(ctx, store.TimingsKey(in.Run, in.Stage, in.Iteration), body, store.PutOptions{})
 	return err
 }
 

@@ -143,6 +143,18 @@ type SelectResult struct {
 	Reward         float64 `json:"reward"`           // mean over all samples
 	ToolErrorShare float64 `json:"tool_error_share"` // errors among the calls of all samples
 	TruncatedShare float64 `json:"truncated_share"`
+	Timings        Timings `json:"timings"`
+}
+
+// Timings are measurements of one round and its step, in seconds. They differ between runs and are part of no digest.
+type Timings struct {
+	Rollout  float64 `json:"rollout_seconds"`  // from the round's first slice to its last
+	Generate float64 `json:"generate_seconds"` // waiting for the engine, summed over trajectories
+	Tools    float64 `json:"tools_seconds"`    // waiting for tool results, summed over trajectories
+	Queue    float64 `json:"queue_seconds"`    // of that, before a sandbox slot was free
+	ToolCPU  float64 `json:"tool_cpu_seconds"` // CPU time of the programs
+	Calls    int     `json:"calls"`
+	Train    float64 `json:"train_seconds"`
 }
 
 // TrainInput asks for one optimizer step on one batch.
@@ -153,6 +165,8 @@ type TrainInput struct {
 	Iteration  int    `json:"iteration"`
 	Step       int64  `json:"step"`
 	Batch      Ref    `json:"batch"`
+	// Timings of the round that gave the batch; they are stored beside the step's own and decide nothing.
+	Timings Timings `json:"timings"`
 }
 
 // TrainResult is one applied step.

@@ -118,10 +118,12 @@ func (r *reinforcement) loop(ctx workflow.Context) (ReinforceResult, error) {
 
 // round is one iteration: a rollout round and, unless every group was rejected, one optimizer step.
 func (r *reinforcement) round(ctx workflow.Context) error {
+	begin := workflow.Now(ctx)
 	counts, err := r.sample(ctx)
 	if err != nil {
 		return err
 	}
+	took := workflow.Now(ctx).Sub(begin)
 	r.Tokens += counts.Tokens
 	chosen, err := r.choose(ctx)
 	if err != nil {
@@ -134,6 +136,7 @@ func (r *reinforcement) round(ctx workflow.Context) error {
 		return nil
 	}
 	r.Empty = 0
+	chosen.Timings.Rollout = took.Seconds()
 	if err := r.train(ctx, chosen); err != nil {
 		return err
 	}
@@ -177,6 +180,7 @@ func (r *reinforcement) train(ctx workflow.Context, chosen activities.SelectResu
 	r.p.Phase = PhaseTrain
 	in := activities.TrainInput{
 		Run: r.Run, Stage: r.stage().Name, StageIndex: r.Index, Iteration: r.Iteration - 1, Step: r.Step + 1, Batch: chosen.Batch,
+		Timings: chosen.Timings,
 	}
 	var out activities.TrainResult
 	to := on(ctx, activities.QueueTrainer, longWork, "step %d: %d sequences, reward %.2f", in.Step, chosen.Sequences, chosen.Reward)

@@ -13,7 +13,7 @@ RUN   ?= .run/quickstart
 .PHONY: quickstart test build lint clean race chaos-short bench-quickstart prerequisites check workflowcheck unit
 
 quickstart: prerequisites build
-	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN)
+	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN) --figures .bench/quickstart.json
 
 # The parts in order, each with the result of the one before: a fault is reported by the cheapest test that can see it.
 test: prerequisites build
@@ -36,7 +36,7 @@ check: workflowcheck
 	cd cmd/restar-devserver && go vet ./...
 
 workflowcheck: $(CACHE)/workflowcheck-$(WORKFLOWCHECK)/workflowcheck
-	$< ./workflows/...
+	$< -config .ci/workflowcheck.yaml ./workflows/...
 
 # Replays of recorded histories are tests of workflows.
 unit:
@@ -44,10 +44,11 @@ unit:
 	cd cmd/restar-devserver && go test ./...
 
 chaos-short: build
-	go run ./cmd/restar-chaos -short
+	go run ./cmd/restar-chaos
 
 bench-quickstart: build
-	go run ./cmd/restar-chaos -bench quickstart
+	rm -rf .run/bench
+	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir .run/bench --figures .bench/quickstart.json
 
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...

@@ -26,28 +26,42 @@ func finish(ctx context.Context, d *display.Display, s *session.Session, r recip
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(ReportFile(o.Dir), report, 0o644); err != nil {
+	trained := r.SFT.Steps > 0 || len(r.Stages) > 0
+	page, model := ReportFile(o.Dir), filepath.Join(o.Dir, "model")
+	if !trained { // the folder's report and model are those of the run that trained
+		page, model = filepath.Join(o.Dir, o.Run+".html"), ""
+	}
+	if err := os.WriteFile(page, report, 0o644); err != nil {
 		return err
 	}
-	model := filepath.Join(o.Dir, "model")
-	files, err := fetchModel(ctx, s.Store, o.Run, model)
-	if err != nil {
-		return err
+	if trained {
+		if err := fetchModel(ctx, s.Store, o.Run, model); err != nil {
+			return err
+		}
+	}
+	if o.Figures != "" {
+		f, err := figures(ctx, s.Store, o.Run, r, out, took)
+		if err != nil {
+			return fmt.Errorf("figures of run %s: %w", o.Run, err)
+		}
+		if err := f.write(o.Figures); err != nil {
+			return err
+		}
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "\n%s", activities.EvalTable(out.Evals))
 	fmt.Fprintf(&text, "\nrun %s %s in %s: %s\n", o.Run, ending(out), took.Round(time.Second), did(r))
-	fmt.Fprintf(&text, "  report  %s\n", ReportFile(o.Dir))
-	if files > 0 {
-		fmt.Fprintf(&text, "  model   %s (a Hugging Face folder, weights %s)", model, out.Weights.Version)
+	fmt.Fprintf(&text, "  report  %s", page)
+	if trained {
+		fmt.Fprintf(&text, "\n  model   %s (a Hugging Face folder, weights %s)", model, out.Weights.Version)
 	}
 	d.Event("done", text.String(), struct {
 		workflows.RunResult
 		Run        string  `json:"run"`
 		ReportFile string  `json:"report_file"`
-		ModelDir   string  `json:"model_dir"`
+		ModelDir   string  `json:"model_dir,omitempty"`
 		Seconds    float64 `json:"seconds"`
-	}{out, o.Run, ReportFile(o.Dir), model, took.Seconds()})
+	}{out, o.Run, page, model, took.Seconds()})
 	return nil
 }
 
@@ -70,23 +84,23 @@ func did(r recipe.Recipe) string {
 	return text + fmt.Sprintf(", evaluated with %d samples of up to %d problems", r.Eval.Samples, r.Eval.Problems)
 }
 
-// fetchModel writes the exported policy as a Hugging Face folder and returns how many files it has.
-func fetchModel(ctx context.Context, s store.Store, run, dir string) (int, error) {
+// fetchModel writes the exported policy as a Hugging Face folder.
+func fetchModel(ctx context.Context, s store.Store, run, dir string) error {
 	entries, err := s.List(ctx, store.StagePrefix(run, "model")+"artifacts/")
-	if err != nil || len(entries) == 0 {
-		return 0, err
+	if err != nil {
+		return fmt.Errorf("model of run %s: %w", run, err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return 0, err
+		return err
 	}
 	for _, e := range entries {
 		body, _, err := s.Get(ctx, e.Key)
 		if err != nil {
-			return 0, fmt.Errorf("model of run %s: %w", run, err)
+			return fmt.Errorf("model of run %s: %w", run, err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, path.Base(e.Key)), body, 0o644); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(entries), nil
+	return nil
 }

@@ -24,8 +24,9 @@ import (
 // Options are those of a command that trains or evaluates.
 type Options struct {
 	session.Options
-	Run  string // name; by default the recipe's
-	JSON bool
+	Run     string // name; by default the recipe's
+	JSON    bool
+	Figures string // file for the run's figures, if any
 }
 
 // Register adds the flags.
@@ -33,6 +34,7 @@ func (o *Options) Register(fs *pflag.FlagSet) {
 	o.Options.Register(fs)
 	fs.StringVar(&o.Run, "run", "", "name of the run (default: the recipe's name)")
 	fs.BoolVar(&o.JSON, "json", false, "print one JSON object a line")
+	fs.StringVar(&o.Figures, "figures", "", "file to write the run's figures to, as JSON")
 }
 
 // RunRecipe trains by a recipe file and returns when the run has ended.

@@ -1,0 +1,86 @@
+package training
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/workers/recipe"
+	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workflows"
+)
+
+// Figures sum up a finished run for comparison with others. Scores are shares of 1, gains are points, times are means over
+// the rounds that had a step.
+type Figures struct {
+	PassSFT          float64 `json:"pass1_sft"`
+	PassFinal        float64 `json:"pass1_final"`
+	Gain             float64 `json:"gain_points"`
+	ToolErrorSFT     float64 `json:"tool_error_sft"`
+	ToolErrorFinal   float64 `json:"tool_error_final"`
+	Minutes          float64 `json:"minutes_after_build"` // of this command: a run that was continued took longer
+	RolloutSeconds   float64 `json:"step_seconds_rollout"`
+	SandboxSeconds   float64 `json:"step_seconds_sandbox"` // of the rollout, by the share of its time that trajectories waited for tools
+	TrainSeconds     float64 `json:"step_seconds_train"`
+	Steps            int     `json:"steps"`
+	Problems         int     `json:"held_out_problems"`
+	SamplesOfProblem int     `json:"samples"`
+}
+
+// figures gathers them from a run's results and the timings in the store.
+func figures(ctx context.Context, s store.Store, run string, r recipe.Recipe, out workflows.RunResult, took time.Duration) (Figures, error) {
+	f := Figures{Minutes: took.Minutes()}
+	if n := len(out.Evals); n > 0 {
+		first, last := out.Evals[0], out.Evals[n-1]
+		f.PassSFT, f.PassFinal, f.Gain = first.Avg, last.Avg, 100*(last.Avg-first.Avg)
+		f.ToolErrorSFT, f.ToolErrorFinal = first.ToolErrorShare, last.ToolErrorShare
+		f.Problems, f.SamplesOfProblem = last.Problems, last.Samples
+	}
+	for _, stage := range r.Stages {
+		entries, err := s.List(ctx, store.StagePrefix(run, stage.Name)+"timings/")
+		if err != nil {
+			return f, err
+		}
+		for _, e := range entries {
+			body, _, err := s.Get(ctx, e.Key)
+			if err != nil {
+				return f, err
+			}
+			var t activities.Timings
+			if err := json.Unmarshal(body, &t); err != nil {
+				return f, fmt.Errorf("%s: %w", e.Key, err)
+			}
+			f.add(t)
+		}
+	}
+	if f.Steps > 0 {
+		n := float64(f.Steps)
+		f.RolloutSeconds, f.SandboxSeconds, f.TrainSeconds = f.RolloutSeconds/n, f.SandboxSeconds/n, f.TrainSeconds/n
+	}
+	return f, nil
+}
+
+func (f *Figures) add(t activities.Timings) {
+	f.Steps++
+	f.RolloutSeconds += t.Rollout
+	f.TrainSeconds += t.Train
+	if waited := t.Generate + t.Tools; waited > 0 {
+		f.SandboxSeconds += t.Rollout * t.Tools / waited
+	}
+}
+
+// write puts the figures into a file as JSON.
+func (f Figures) write(path string) error {
+	body, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(body, '\n'), 0o644)
+}

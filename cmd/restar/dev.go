@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
 	"github.com/spf13/cobra"
 )
@@ -27,10 +25,7 @@ func devCommand() *cobra.Command {
 			ctx, cancel := s.Guard(cmd.Context())
 			defer cancel()
 			<-ctx.Done()
-			if err := context.Cause(ctx); err != context.Canceled {
-				return err
-			}
-			return fault.ErrInterrupted
+			return session.Ended(ctx)
 		},
 	}
 	o.Register(cmd.Flags())

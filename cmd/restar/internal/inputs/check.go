@@ -166,7 +166,7 @@ func checkPrompts(r recipe.Recipe, t *tokenizer.Tokenizer) error {
 	}
 	set, _, err := problem.ReadFile(r.Data.HeldOut)
 	if err != nil {
-		return nil // told by the check of the file itself
+		set = nil // the check of the file itself tells
 	}
 	tpl := activities.Template(r)
 	long, longest := 0, problem.Problem{}

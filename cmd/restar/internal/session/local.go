@@ -164,3 +164,11 @@ func (s *Session) Guard(ctx context.Context) (context.Context, context.CancelFun
 	}()
 	return ctx, func() { cancel(context.Canceled) }
 }
+
+// Ended tells why a guarded context ended: an interrupt, or a stack that cannot be kept up.
+func Ended(ctx context.Context) error {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fault.ErrInterrupted
+}

@@ -114,7 +114,7 @@ func (o WorkerOptions) await(ctx context.Context, opts client.Options, log *slog
 		select {
 		case <-ctx.Done():
 			if o.Name != "" {
-				return nil, fmt.Errorf("no stack within %v: %s", workerPatience, err.Error()) //nolint:errorlint // the cause's kind does not hold here
+				return nil, fmt.Errorf("no stack within %v: %s", workerPatience, err.Error())
 			}
 			return nil, err
 		case <-time.After(workerPause):

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/display"
-	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/cmd/restar/internal/session"
 	"github.com/restar-rl/restar/workflows"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -35,12 +35,12 @@ func Follow(ctx context.Context, c client.Client, w client.WorkflowRun, d *displ
 		select {
 		case err := <-done:
 			if ctx.Err() != nil {
-				return out, why(ctx)
+				return out, session.Ended(ctx)
 			}
 			news.tell(d, workflows.Progress{Evals: out.Evals})
 			return out, err
 		case <-ctx.Done():
-			return out, why(ctx)
+			return out, session.Ended(ctx)
 		case <-tick.C:
 			chain, waiting := Chain(ctx, c, w.GetID())
 			if len(chain) > 0 {
@@ -79,14 +79,6 @@ func retried(ctx context.Context, c client.Client, chain []workflows.Progress) s
 		}
 	}
 	return ""
-}
-
-// why tells an interrupt from a stack that cannot be kept up.
-func why(ctx context.Context) error {
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return fault.ErrInterrupted
 }
 
 // Chain asks a run and the workflows at work below it where they are, outermost first. waiting names who does not answer.

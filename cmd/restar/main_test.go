@@ -6,15 +6,23 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/restar-rl/restar/workers/sandbox"
 )
 
+// TestMain makes the test program a restar for the children that it starts: sandboxed interpreters and workers.
 func TestMain(m *testing.M) {
 	sandbox.MaybeChild()
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	}
 	os.Exit(m.Run())
 }
 
@@ -38,12 +46,8 @@ eval: {problems: 4, samples: 2, turns: 2, response_tokens: 64}
 // run executes a command line and returns its exit code and everything it printed.
 func run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	return runUntil(t.Context(), args...)
-}
-
-func runUntil(ctx context.Context, args ...string) (int, string) {
 	var out bytes.Buffer
-	code := execute(ctx, args, &out, &out)
+	code := execute(t.Context(), args, &out, &out)
 	return code, out.String()
 }
 

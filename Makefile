@@ -55,6 +55,7 @@ race: # the one target that needs cgo
 
 lint: check $(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint
 	$(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint run ./...
+	cd cmd/restar-devserver && $(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint run ./...
 
 $(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint:
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)

@@ -7,10 +7,11 @@ package activities
 
 import "github.com/restar-rl/restar/workers/recipe"
 
-// Recipe is what a run was asked to do, Stage one of its stages.
 type (
+	// Recipe is what a run was asked to do.
 	Recipe = recipe.Recipe
-	Stage  = recipe.Stage
+	// Stage is one of a recipe's stages.
+	Stage = recipe.Stage
 )
 
 // Purposes of sampling. They are path segments of the store and streams of randomness.
@@ -28,7 +29,7 @@ const (
 	QueueTrainer      = "trainer"      // the optimizer; one trainer holds a run at a time
 )
 
-// Stage names of the store that are not reinforcement-learning stages.
+// StageSFT is the stage name of fine-tuning in the store; no reinforcement-learning stage may have it.
 const StageSFT = "sft"
 
 // Ref points at an object of the store and pins its content.

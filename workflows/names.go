@@ -14,12 +14,22 @@ const (
 	UpdateStop    = "stop" // end after the step in progress, keep everything
 )
 
-// Workflow ids. Everything of a run starts with its name, so the UI lists it together.
-func RunID(run string) string                   { return run }
-func CurateID(run string) string                { return run + "/curate" }
-func FineTuneID(run string) string              { return run + "/sft" }
-func ReinforceID(run, stage string) string      { return run + "/" + stage }
-func EvaluateID(run, name string) string        { return run + "/eval/" + name }
+// RunID is the workflow id of a run. The ids of all its workflows start with its name, so the UI lists them together.
+func RunID(run string) string { return run }
+
+// CurateID is the workflow id of a run's curation.
+func CurateID(run string) string { return run + "/curate" }
+
+// FineTuneID is the workflow id of a run's fine-tuning.
+func FineTuneID(run string) string { return run + "/sft" }
+
+// ReinforceID is the workflow id of one stage.
+func ReinforceID(run, stage string) string { return run + "/" + stage }
+
+// EvaluateID is the workflow id of one evaluation.
+func EvaluateID(run, name string) string { return run + "/eval/" + name }
+
+// RolloutID is the workflow id of one round of sampling.
 func RolloutID(run, stage, round string) string { return run + "/" + stage + "/" + round }
 
 // Phases of a run, as progress shows them.

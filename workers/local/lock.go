@@ -32,7 +32,7 @@ func takeFolder(ctx context.Context, dir string, progress func(string)) (*os.Fil
 		return nil, err
 	}
 	server.Close()
-	if err := lock.Truncate(0); err == nil {
+	if err = lock.Truncate(0); err == nil {
 		_, err = lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
 	}
 	if err != nil {

@@ -42,7 +42,6 @@ type TaskTokens struct {
 
 	mu   sync.Mutex
 	open []OpenActivity
-	err  error
 }
 
 // TokensFile is where a worker of a folder keeps its open activities.

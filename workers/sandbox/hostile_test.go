@@ -61,12 +61,11 @@ func TestHostileProgramsHarmNobodyInTierB(t *testing.T) {
 
 // host is what hostile programs must not reach or change.
 type host struct {
-	pool     *Pool
-	hits     atomic.Int64 // connections that reached a listener of the machine
-	ports    map[string]string
-	zygotes  []int
-	settled  int // processes of the pool when no call runs
-	restarts int64
+	pool    *Pool
+	hits    atomic.Int64 // connections that reached a listener of the machine
+	ports   map[string]string
+	zygotes []int
+	settled int // processes of the pool when no call runs
 }
 
 func newHost(t *testing.T) *host {

@@ -19,7 +19,7 @@ type Event struct {
 	Applied *Applied `json:"applied,omitempty"`
 }
 
-// Sampled: one trajectory was generated.
+// Sampled records that one trajectory was generated.
 type Sampled struct {
 	Run       string `json:"run"`
 	Stage     string `json:"stage"`
@@ -35,7 +35,7 @@ type Sampled struct {
 	Attempt      int  `json:"attempt"` // of the activity, from 1
 }
 
-// Applied: one optimizer step was applied to a state.
+// Applied records that one optimizer step was applied to a state.
 type Applied struct {
 	Run   string `json:"run"`
 	Stage string `json:"stage"`

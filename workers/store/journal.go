@@ -23,7 +23,7 @@ const (
 	readAhead = 8
 )
 
-// ErrSuperseded: another attempt wrote the journal's next segment. This attempt
+// ErrSuperseded tells that another attempt wrote the journal's next segment. This attempt
 // must reopen the journal and go on from what the winner recorded.
 var ErrSuperseded = errors.New("journal is continued by another attempt")
 

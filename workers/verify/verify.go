@@ -70,10 +70,10 @@ func judgeInteger(want, pred string) Verdict {
 }
 
 func judgeText(gold, pred string) Verdict {
-	switch want, got := normalText(gold), normalText(pred); {
-	case got == want:
+	switch got := normalText(pred); got {
+	case normalText(gold):
 		return Verdict{Correct, PathText, ""}
-	case got == "":
+	case "":
 		return Verdict{Wrong, PathText, "the answer is empty"}
 	}
 	return Verdict{Unknown, PathText, fmt.Sprintf("the reference %q is not an integer and the answer %q is written otherwise", brief(gold), brief(pred))}

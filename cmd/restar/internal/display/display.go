@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // Mode is how to show a run.
@@ -22,8 +24,12 @@ const (
 // lineEvery is how often the same piece of work gets a new line: a log of a week stays readable.
 const lineEvery = 10 * time.Second
 
-// barParts is the resolution of the bar.
-const barParts = 1000
+const (
+	barParts = 1000 // resolution of the bar
+	barWidth = 10   // columns of the bar
+	barFrame = 12   // columns of percentage and frame around it
+	columns  = 100  // of a terminal that does not tell
+)
 
 // Display shows views and the events between them. It is for one goroutine.
 type Display struct {
@@ -62,11 +68,30 @@ func (d *Display) Show(v View) {
 func (d *Display) showBar(v View) {
 	if d.bar == nil {
 		d.bar = progressbar.NewOptions(barParts, progressbar.OptionSetWriter(d.out), progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetWidth(20), progressbar.OptionShowDescriptionAtLineEnd(),
+			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetWidth(barWidth), progressbar.OptionShowDescriptionAtLineEnd(),
 			progressbar.OptionUseANSICodes(true), progressbar.OptionClearOnFinish())
 	}
-	d.bar.Describe(v.Line())
+	d.bar.Describe(cut(v.Line(), d.columns()-barWidth-barFrame))
 	_ = d.bar.Set(min(int(v.Share()*barParts), barParts-1)) // a full bar would end itself; Close does
+}
+
+// columns is the width of the terminal: a line that wraps could not be drawn over.
+func (d *Display) columns() int {
+	if f, ok := d.out.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return columns
+}
+
+// cut shortens a text to n characters.
+func cut(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n || n < 1 {
+		return text
+	}
+	return string(r[:n-1]) + "…"
 }
 
 // Event tells something that has happened, once. data is its JSON form.

@@ -111,3 +111,12 @@ func TestTheBarShowsTheLineAndGoesAway(t *testing.T) {
 		t.Errorf("the event is not the last line: %q", out.String())
 	}
 }
+
+func TestALongLineIsCutToTheTerminal(t *testing.T) {
+	if got := cut("rollout · reward", 9); got != "rollout …" {
+		t.Errorf("cut to %q", got)
+	}
+	if got := cut("short", 9); got != "short" {
+		t.Errorf("a line that fits became %q", got)
+	}
+}

@@ -12,6 +12,10 @@ import (
 // exportStage is where the exported model folder of a run lies in the store.
 const exportStage = "model"
 
+// AgentFile holds, beside an exported model, the tool protocol that it was trained with: the recipe's agent section. A model
+// measured under another protocol is another model.
+const AgentFile = "restar_agent.json"
+
 // ExportModel makes a policy readable as a Hugging Face folder: its weights beside the run's configuration and tokenizer.
 func (t *Trainer) ExportModel(ctx context.Context, in ExportInput) (ExportResult, error) {
 	ctx, _, stop := beat(ctx)
@@ -26,6 +30,16 @@ func (t *Trainer) ExportModel(ctx context.Context, in ExportInput) (ExportResult
 		return ExportResult{}, err
 	}
 	if _, err := t.Store.Put(ctx, modelKey(in.Run, model.WeightsFile), body, store.PutOptions{}); err != nil {
+		return ExportResult{}, err
+	}
+	rec, err := t.Runs.Recipe(ctx, in.Run)
+	if err != nil {
+		return ExportResult{}, err
+	}
+	if body, err = encodeIndented(rec.Agent); err != nil {
+		return ExportResult{}, err
+	}
+	if err := store.PutSame(ctx, t.Store, modelKey(in.Run, AgentFile), body); err != nil {
 		return ExportResult{}, err
 	}
 	return exported(ctx, t.Store, in.Run)

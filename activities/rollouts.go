@@ -107,6 +107,9 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 		return err
 	}
 	prompt := Template(s.rec).PromptIDs(tok, p.Problem)
+	if n, most := len(prompt), s.rec.Agent.MaxPromptTokens; n > most {
+		return inputError(fmt.Errorf("the prompt of problem %s has %d tokens, agent.max_prompt_tokens is %d: raise it or leave the problem out", p.ID, n, most))
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, sample := range todo {
 		g.Go(func() error { return s.sample(ctx, p, prompt, sample) })

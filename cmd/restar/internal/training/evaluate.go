@@ -5,9 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 
+	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/inputs"
 	"github.com/restar-rl/restar/workers/model"
@@ -70,6 +74,9 @@ func (e Evaluation) recipe() (recipe.Recipe, error) {
 	r := recipe.Defaults()
 	r.Version, r.Name, r.Seed = 1, "eval", e.Seed
 	r.Sandbox.Isolation, r.Sandbox.Preload = e.Isolation, e.Preload
+	if err := e.protocol(&r.Agent); err != nil {
+		return r, err
+	}
 	r.Agent.MaxPromptTokens = e.Prompt
 	r.Eval = recipe.Eval{Problems: e.Count, Samples: e.Samples, Temperature: e.Temp, Turns: e.Turns, Tokens: e.Tokens}
 	for _, p := range []struct {
@@ -90,6 +97,22 @@ func (e Evaluation) recipe() (recipe.Recipe, error) {
 		r.Agent.MaxPromptTokens = c.MaxPosition - e.Tokens
 	}
 	return r, fault.AsUser(r.Validate())
+}
+
+// protocol reads the tool protocol that the model was trained with, where the folder has it.
+func (e Evaluation) protocol(a *recipe.Agent) error {
+	path := filepath.Join(e.Model, activities.AgentFile)
+	body, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(body, a)
+	}
+	if err != nil {
+		return fault.Userf("%s: %w; delete it to evaluate under the default protocol", path, err)
+	}
+	return nil
 }
 
 // evaluationName is the same for the same question: the model's and the problems' contents and every setting.

@@ -99,7 +99,7 @@ func decodeBatch(body []byte) (batch, error) {
 	if !ok {
 		return b, fmt.Errorf("batch of %d bytes has no header line", len(body))
 	}
-	if err := json.Unmarshal(head, &b); err != nil {
+	if err := decodeStrict(head, &b); err != nil {
 		return b, fmt.Errorf("batch header: %w", err)
 	}
 	var err error

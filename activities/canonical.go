@@ -79,11 +79,13 @@ func addJournal(ctx context.Context, s store.Store, prefix string, out map[strin
 	return nil
 }
 
-// CallExtremes are the largest CPU and wall times of a run's tool calls that were not timed out, in seconds.
+// CallExtremes say how close a run's tool calls came to their limits: the largest CPU and wall times of those that were not
+// timed out, in seconds, and how many were.
 type CallExtremes struct {
-	Calls   int
-	MaxCPU  float64
-	MaxWall float64
+	Calls    int
+	Timeouts int
+	MaxCPU   float64
+	MaxWall  float64
 }
 
 // Extremes reads how close the calls of a run came to their limits.
@@ -109,7 +111,9 @@ func Extremes(ctx context.Context, s store.Store, run string) (CallExtremes, err
 			return out, err
 		}
 		for _, t := range logs.final {
-			out.Calls += t.Counts().Calls
+			c := t.Counts()
+			out.Calls += c.Calls
+			out.Timeouts += c.Timeouts
 			out.MaxCPU = max(out.MaxCPU, t.Timings.MaxCPU.Seconds())
 			out.MaxWall = max(out.MaxWall, t.Timings.MaxWall.Seconds())
 		}

@@ -37,14 +37,11 @@ func (t *Trainer) Checkpoint(ctx context.Context, in CheckpointInput) error {
 	return nil
 }
 
+// checkpointed reports whether a state of step or a later one is durable: a run that is started again asks for checkpoints
+// that were pruned since.
 func (t *Trainer) checkpointed(ctx context.Context, prefix string, step int64) (bool, error) {
-	all, err := store.Checkpoints(ctx, t.Store, prefix)
-	for _, c := range all {
-		if c.Step == step {
-			return true, err
-		}
-	}
-	return false, err
+	newest, ok, err := store.Latest(ctx, t.Store, prefix)
+	return ok && newest.Step >= step, err
 }
 
 // takeSnapshot returns the encoded state after in.Step.

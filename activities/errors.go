@@ -13,7 +13,9 @@ const (
 	ErrNumerics = "Numerics" // this worker computes other bits than the run's
 )
 
-// inputError marks a failure that the user has to mend.
+// InputError marks a failure that the user has to mend. nil stays nil.
+func InputError(err error) error { return inputError(err) }
+
 func inputError(err error) error {
 	if err == nil {
 		return nil

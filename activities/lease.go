@@ -59,5 +59,5 @@ func (t *Trainer) readLease(ctx context.Context, run, stage string) (lease, stor
 	if err != nil {
 		return l, "", err
 	}
-	return l, etag, json.Unmarshal(body, &l)
+	return l, etag, decodeStrict(body, &l)
 }

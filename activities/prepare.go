@@ -64,11 +64,10 @@ func (t *Trainer) prepared(ctx context.Context, rec Recipe, in FineTuneInput, er
 		return FineTuneResult{}, err
 	}
 	out := FineTuneResult{Weights: Weights{Stage: StageSFT, Version: versionOf(StageSFT, 0)}}
-	done, err := t.checkpointed(ctx, store.CheckpointsPrefix(in.Run, StageSFT), 0)
-	if err != nil || !done {
-		return out, err
-	}
 	s, err := t.loadCheckpoint(ctx, rec, in.Run, StageSFT, 0)
+	if isNotFound(err) {
+		return out, nil
+	}
 	if err != nil {
 		return out, err
 	}

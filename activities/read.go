@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,10 +17,17 @@ func readJSON[T any](ctx context.Context, s store.Store, key string) (T, error) 
 	if err != nil {
 		return v, err
 	}
-	if err := json.Unmarshal(body, &v); err != nil {
+	if err := decodeStrict(body, &v); err != nil {
 		return v, fmt.Errorf("%s: %w", key, err)
 	}
 	return v, nil
+}
+
+// decodeStrict reads one JSON value. An unknown key is an error: it was written by another version, and means something.
+func decodeStrict(body []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }
 
 // putJSONOnce writes a value unless its key is taken, and returns what the key holds.
@@ -33,7 +41,7 @@ func putJSONOnce[T any](ctx context.Context, s store.Store, key string, v T) (T,
 		return v, err
 	}
 	var held T
-	return held, json.Unmarshal(winner, &held)
+	return held, decodeStrict(winner, &held)
 }
 
 func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }

@@ -184,13 +184,22 @@ func (s *slice) problem(ctx context.Context) (problem.Problem, error) {
 	return set[i], nil
 }
 
-// audit records which trajectories this attempt samples, and whether one was final before it began.
+// audit records which trajectories this attempt samples, and whether one was final before it began: by the journal as it
+// stands now, not by what the attempt decided from.
 func (s *slice) audit(ctx context.Context, todo []int) error {
+	records, err := store.ReadJournal(ctx, s.Store, sliceJournal(s.in))
+	if err != nil {
+		return err
+	}
+	now, err := readLogs(records)
+	if err != nil {
+		return err
+	}
 	var events []store.Event
 	for _, sample := range todo {
 		events = append(events, store.Event{Sampled: &store.Sampled{
 			Run: s.in.Run, Stage: s.in.Stage, Purpose: s.in.Purpose, Iteration: s.in.Iteration, Name: s.in.Round,
-			Ordinal: s.in.Ordinal, Slice: s.in.Slice, Sample: sample, FinalExisted: s.logs.isFinal(sample),
+			Ordinal: s.in.Ordinal, Slice: s.in.Slice, Sample: sample, FinalExisted: now.isFinal(sample),
 			Attempt: int(activity.GetInfo(ctx).Attempt),
 		}})
 	}

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -27,7 +26,7 @@ type Runs struct {
 func (r *Runs) Recipe(ctx context.Context, run string) (Recipe, error) {
 	rec, err := cached(ctx, r, store.RecipeKey(run), func(b []byte) (Recipe, error) {
 		var rec Recipe
-		return rec, json.Unmarshal(b, &rec)
+		return rec, decodeStrict(b, &rec)
 	})
 	if err == nil && rec.NumericsID != r.NumericsID {
 		return rec, numericsError(r.NumericsID, rec.NumericsID)

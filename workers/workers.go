@@ -110,7 +110,7 @@ func (o Options) check() error {
 func (o Options) options(role Role, fatal chan<- error) worker.Options {
 	out := worker.Options{
 		Identity:                         identity(role),
-		Interceptors:                     o.Interceptors,
+		Interceptors:                     append([]interceptor.WorkerInterceptor{&mendable{}}, o.Interceptors...),
 		WorkerStopTimeout:                drain,
 		MaxHeartbeatThrottleInterval:     heartbeatThrottle,
 		DefaultHeartbeatThrottleInterval: heartbeatThrottle,

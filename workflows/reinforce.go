@@ -23,10 +23,11 @@ type ReinforceState struct {
 	Control  Control            `json:"control"`
 
 	Begun     bool                    `json:"begun"`
-	Iteration int                     `json:"iteration"` // next rollout round; always advances
-	Ordinal   int                     `json:"ordinal"`   // next prompt
-	Step      int64                   `json:"step"`      // applied optimizer steps of the run
-	Empty     int                     `json:"empty"`     // rounds in a row without a step
+	Iteration int                     `json:"iteration"`      // next rollout round; always advances
+	Ordinal   int                     `json:"ordinal"`        // next prompt
+	Step      int64                   `json:"step"`           // applied optimizer steps of the run
+	Empty     int                     `json:"empty"`          // rounds in a row without a step
+	Easy      []float64               `json:"easy,omitempty"` // share of all-correct groups in the latest rounds, oldest first
 	Tokens    int64                   `json:"tokens"`
 	Saved     int64                   `json:"saved"` // newest step asked to be checkpointed
 	Last      *activities.StepMetrics `json:"last,omitempty"`
@@ -38,7 +39,8 @@ type ReinforceResult struct {
 	Weights  activities.Weights `json:"weights"`
 	Step     int64              `json:"step"`
 	Tokens   int64              `json:"tokens"`
-	Ended    string             `json:"ended"` // steps, saturated or stopped
+	Reward   float64            `json:"reward"` // of the last round with a step
+	Ended    string             `json:"ended"`  // steps, all-correct, saturated or stopped
 }
 
 // Reinforce is one GRPO-RoC stage: sample a round, choose a batch, apply one step, publish, repeat.
@@ -103,6 +105,8 @@ func (r *reinforcement) loop(ctx workflow.Context) (ReinforceResult, error) {
 			ended = "stopped"
 		case r.Empty >= emptyRounds:
 			ended = "saturated"
+		case activities.StageEnds(r.stage(), r.Easy):
+			ended = "all-correct"
 		}
 		if ended != "" {
 			return r.end(ctx, ended)
@@ -131,6 +135,7 @@ func (r *reinforcement) round(ctx workflow.Context) error {
 	}
 	r.Iteration++
 	r.Ordinal += r.stage().Prompts
+	r.observe(chosen)
 	if chosen.Sequences == 0 {
 		r.Empty++
 		return nil
@@ -141,6 +146,14 @@ func (r *reinforcement) round(ctx workflow.Context) error {
 		return err
 	}
 	return r.aside(ctx)
+}
+
+// observe keeps what the rule of a stage's end reads of its latest rounds.
+func (r *reinforcement) observe(chosen activities.SelectResult) {
+	r.Easy = append(r.Easy, float64(chosen.AllCorrect)/float64(max(chosen.Groups, 1)))
+	if window := max(r.stage().Window, 1); len(r.Easy) > window {
+		r.Easy = r.Easy[len(r.Easy)-window:]
+	}
 }
 
 func (r *reinforcement) sample(ctx workflow.Context) (activities.SliceResult, error) {
@@ -239,20 +252,35 @@ func (r *reinforcement) saved(ctx workflow.Context) error {
 
 // end waits for the evaluations beside training, and saves the stage's last state, which the next stage begins from.
 func (r *reinforcement) end(ctx workflow.Context, ended string) (ReinforceResult, error) {
-	for _, running := range r.evals {
-		if err := running.Get(ctx, nil); err != nil {
-			return ReinforceResult{}, err
-		}
+	if err := r.evaluated(ctx); err != nil {
+		return ReinforceResult{}, err
 	}
 	if err := r.save(ctx); err != nil {
 		return ReinforceResult{}, err
 	}
-	err := r.saved(ctx)
-	return ReinforceResult{Problems: r.Problems, Weights: r.Weights, Step: r.Step, Tokens: r.Tokens, Ended: ended}, err
+	out := ReinforceResult{Problems: r.Problems, Weights: r.Weights, Step: r.Step, Tokens: r.Tokens, Ended: ended}
+	if r.Last != nil {
+		out.Reward = r.Last.Reward
+	}
+	return out, r.saved(ctx)
+}
+
+// evaluated waits for the evaluations beside training.
+func (r *reinforcement) evaluated(ctx workflow.Context) error {
+	for _, running := range r.evals {
+		if err := running.Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	r.evals = nil
+	return nil
 }
 
 // continueAsNew starts a fresh history at a step boundary, with nothing left under way.
 func (r *reinforcement) continueAsNew(ctx workflow.Context) error {
+	if err := r.evaluated(ctx); err != nil {
+		return err
+	}
 	if err := r.saved(ctx); err != nil {
 		return err
 	}

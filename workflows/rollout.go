@@ -32,12 +32,13 @@ func Rollout(ctx workflow.Context, s RolloutState) (activities.SliceResult, erro
 	if err := answer(ctx, &p); err != nil {
 		return s.Counts, err
 	}
+	if err := label(ctx, s.Slice.Run, s.Slice.Stage); err != nil {
+		return s.Counts, err
+	}
 	last := min(s.Next+slicesPerRun, s.slices())
 	if err := s.fanOut(ctx, s.Next, last, &p); err != nil {
 		return s.Counts, err
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d of %d slices · %d trajectories · %d correct · %d tool calls, %d failed",
-		last, s.slices(), s.Counts.Samples, s.Counts.Correct, s.Counts.Calls, s.Counts.CallErrors))
 	if s.Next = last; s.Next < s.slices() {
 		return s.Counts, workflow.NewContinueAsNewError(ctx, Rollout, s)
 	}
@@ -69,6 +70,8 @@ func (s *RolloutState) fanOut(ctx workflow.Context, from, to int, p *Progress) e
 			s.Counts = s.Counts.Add(got)
 			p.Done++
 			p.Counts, p.Tokens = s.Counts, s.Counts.Tokens
+			workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d of %d slices · %d trajectories · %d correct · %d tool calls, %d failed",
+				p.Done, p.Total, s.Counts.Samples, s.Counts.Correct, s.Counts.Calls, s.Counts.CallErrors))
 		})
 	}
 	all.Wait(ctx)

@@ -35,6 +35,7 @@ type trainingRun struct {
 	control Control
 	data    activities.CurateResult
 	weights activities.Weights
+	heeds   string // the running child that listens to control
 	out     RunResult
 	p       Progress
 }
@@ -83,7 +84,7 @@ func (t *trainingRun) fineTune(ctx workflow.Context) error {
 	state := FineTuneState{Run: t.Run, Recipe: t.Recipe, Demos: t.data.Demos, Control: t.control}
 	var got activities.FineTuneResult
 	child := as(ctx, t.p.Child, "fine-tune on %d demonstrations", t.data.Demos.Problems)
-	err := workflow.ExecuteChildWorkflow(child, FineTune, state).Get(ctx, &got)
+	err := t.attend(ctx, workflow.ExecuteChildWorkflow(child, FineTune, state), state.Control, &got)
 	t.weights = got.Weights
 	return err
 }
@@ -91,20 +92,43 @@ func (t *trainingRun) fineTune(ctx workflow.Context) error {
 func (t *trainingRun) reinforce(ctx workflow.Context, i int) error {
 	s := t.Recipe.Stages[i]
 	t.show(ctx, PhaseRollout, s.Name, ReinforceID(t.Run, s.Name))
+	if err := label(ctx, t.Run, s.Name); err != nil {
+		return err
+	}
 	state := ReinforceState{
 		Run: t.Run, Recipe: t.Recipe, Index: i, Problems: t.data.Train, HeldOut: t.data.HeldOut, Weights: t.weights, Control: t.control,
 	}
 	var got ReinforceResult
 	child := as(ctx, t.p.Child, "%d GRPO-RoC steps of %d prompts, %d to %d samples", s.Steps, s.Prompts, s.Samples, s.Keep)
-	if err := workflow.ExecuteChildWorkflow(child, Reinforce, state).Get(ctx, &got); err != nil {
+	if err := t.attend(ctx, workflow.ExecuteChildWorkflow(child, Reinforce, state), state.Control, &got); err != nil {
 		return err
 	}
 	t.weights = got.Weights
 	t.p.Tokens += got.Tokens
+	if err := workflow.UpsertTypedSearchAttributes(ctx, attrStep.ValueSet(got.Step), attrReward.ValueSet(got.Reward)); err != nil {
+		return err
+	}
 	if got.Ended == "saturated" {
 		t.p.Problem = fmt.Sprintf("%s ended at step %d: %d rounds in a row had no group with both right and wrong answers", s.Name, got.Step, emptyRounds)
 	}
 	return nil
+}
+
+// attend waits for a child that heeds control. A wish that came while the child was being started, and so reached neither
+// its input nor its signals, is told to it.
+func (t *trainingRun) attend(ctx workflow.Context, child workflow.ChildWorkflowFuture, given Control, result any) error {
+	var started workflow.Execution
+	if err := child.GetChildWorkflowExecution().Get(ctx, &started); err != nil {
+		return err
+	}
+	t.heeds = started.ID
+	defer func() { t.heeds = "" }()
+	if t.control != given {
+		if err := t.control.tell(ctx, t.heeds); err != nil {
+			return err
+		}
+	}
+	return child.Get(ctx, result)
 }
 
 func (t *trainingRun) evaluate(ctx workflow.Context, name, stage string, index int) error {
@@ -150,6 +174,12 @@ func (t *trainingRun) finish(ctx workflow.Context) error {
 
 func (t *trainingRun) show(ctx workflow.Context, phase, stage, child string) {
 	t.p.Phase, t.p.Stage, t.p.Child = phase, stage, child
+	t.describe(ctx)
+}
+
+// describe writes where the run is for people who look at it in the UI.
+func (t *trainingRun) describe(ctx workflow.Context) {
+	phase, stage, child := t.p.Phase, t.p.Stage, t.p.Child
 	t.p.Paused, t.p.Stopping = t.control.Paused, t.control.Stopped
 	text := fmt.Sprintf("**%s** · %s", t.Run, phase)
 	if stage != "" {

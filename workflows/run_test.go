@@ -30,6 +30,8 @@ type world struct {
 	empty    map[int]bool // rounds whose groups are all rejected
 	failOnce map[string]error
 	onTrain  func()
+	// allCorrect is how many groups of every round were rejected since all their rewards were 1.
+	allCorrect int
 }
 
 func (w *world) ask(name string) error {
@@ -89,7 +91,7 @@ func (w *world) install(env *testsuite.TestWorkflowEnvironment) {
 		if w.empty[in.Iteration] {
 			n = 0
 		}
-		return activities.SelectResult{Sequences: n, Groups: in.Prompts}, w.ask(fmt.Sprintf("select %s %d step %d", in.Stage, in.Iteration, in.Step))
+		return activities.SelectResult{Sequences: n, Groups: in.Prompts, AllCorrect: w.allCorrect}, w.ask(fmt.Sprintf("select %s %d step %d", in.Stage, in.Iteration, in.Step))
 	})
 	env.OnActivity(selector.FilterProblems, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.FilterInput) (activities.Dataset, error) {
 		return activities.Dataset{Ref: activities.Ref{Key: "filtered"}, Problems: 3}, w.ask(fmt.Sprintf("filter %d", in.Tried))
@@ -300,6 +302,49 @@ func TestStopEndsAfterTheStepAndReports(t *testing.T) {
 	}
 }
 
+func TestAPausedRunWaitsAndAResumedOneGoesOn(t *testing.T) {
+	w := &world{}
+	env := newEnv(t, w)
+	ask := func(name string) {
+		env.UpdateWorkflow(name, name+"-1", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(err error) { t.Errorf("%s refused: %v", name, err) }, OnComplete: func(any, error) {},
+		})
+	}
+	var once sync.Once
+	w.onTrain = func() { once.Do(func() { ask(UpdatePause) }) }
+	waited := -1
+	env.RegisterDelayedCallback(func() {
+		w.mu.Lock()
+		waited = len(w.steps)
+		w.mu.Unlock()
+		ask(UpdateResume)
+	}, 5*time.Hour)
+	env.ExecuteWorkflow(TrainingRun, RunInput{Run: "r", Recipe: testRecipe()})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if waited < 1 || waited > 2 {
+		t.Errorf("%d steps while paused, want the one in progress and at most one more", waited)
+	}
+	if len(w.steps) != 5 {
+		t.Errorf("%d steps after resuming, want all 5", len(w.steps))
+	}
+}
+
+func TestAStageEndsWhenItsProblemsAreSolved(t *testing.T) {
+	w := &world{allCorrect: 2}
+	env := newEnv(t, w)
+	r := testRecipe()
+	r.Stages[0].MaxAllCorrect, r.Stages[0].Window = 0.7, 2
+	env.ExecuteWorkflow(TrainingRun, RunInput{Run: "r", Recipe: r})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(w.asked, "train stage1 2"); got != 1 || count(w.asked, "train stage1 3") != 0 {
+		t.Errorf("asked %q: want the stage to end after the two rounds of its window", w.without("slice"))
+	}
+}
+
 func TestSenselessWishesAreRefused(t *testing.T) {
 	run := &trainingRun{RunInput: RunInput{Run: "r"}}
 	if err := run.mayResume(); err == nil {
@@ -343,6 +388,7 @@ func TestARunSplitByContinueAsNewEqualsAnUnsplitOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	split := &world{}
+	start.Recipe.Eval.EverySteps = 1
 	state, parts := start, 0
 	for {
 		env := newEnv(t, split)
@@ -362,6 +408,9 @@ func TestARunSplitByContinueAsNewEqualsAnUnsplitOne(t *testing.T) {
 	}
 	if parts != 4 {
 		t.Errorf("%d histories, want one a step and the end", parts)
+	}
+	if got := count(split.asked, "score stage1-step-000001"); got != 1 {
+		t.Errorf("the evaluation beside the first step was scored %d times, want once", got)
 	}
 	if !reflect.DeepEqual(whole.steps, split.steps) {
 		t.Errorf("steps differ:\n%+v\n%+v", whole.steps, split.steps)

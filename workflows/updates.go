@@ -23,8 +23,8 @@ func (t *trainingRun) listen(ctx workflow.Context) error {
 	} {
 		handle := func(ctx workflow.Context) (Control, error) {
 			u.set()
-			t.show(ctx, t.p.Phase, t.p.Stage, t.p.Child)
-			return t.control, t.control.tell(ctx, t.listening())
+			t.describe(ctx)
+			return t.control, t.control.tell(ctx, t.heeds)
 		}
 		opts := workflow.UpdateHandlerOptions{Validator: u.valid, Description: u.does}
 		if err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, handle, opts); err != nil {
@@ -32,14 +32,6 @@ func (t *trainingRun) listen(ctx workflow.Context) error {
 		}
 	}
 	return nil
-}
-
-// listening is the child that heeds control: a stage or the fine-tuning. Curation and evaluation run to their end.
-func (t *trainingRun) listening() string {
-	if t.p.Phase == PhaseFineTune || t.p.Phase == PhaseRollout {
-		return t.p.Child
-	}
-	return ""
 }
 
 func (t *trainingRun) mayPause() error {

@@ -112,15 +112,19 @@ type RL struct {
 
 // Stage is one stage of reinforcement learning.
 type Stage struct {
-	Name           string  `yaml:"name" json:"name"`
-	Steps          int     `yaml:"steps" json:"steps"`
-	Prompts        int     `yaml:"prompts" json:"prompts"` // a step
-	Samples        int     `yaml:"samples" json:"samples"` // a prompt: 2G
-	Keep           int     `yaml:"keep" json:"keep"`       // G
-	ResponseTokens int     `yaml:"response_tokens" json:"response_tokens"`
-	Turns          int     `yaml:"turns" json:"turns"`
-	ResetOptimizer bool    `yaml:"reset_optimizer" json:"reset_optimizer"`
-	Filter         *Filter `yaml:"filter" json:"filter,omitempty"`
+	Name           string `yaml:"name" json:"name"`
+	Steps          int    `yaml:"steps" json:"steps"`
+	Prompts        int    `yaml:"prompts" json:"prompts"` // a step
+	Samples        int    `yaml:"samples" json:"samples"` // a prompt: 2G
+	Keep           int    `yaml:"keep" json:"keep"`       // G
+	ResponseTokens int    `yaml:"response_tokens" json:"response_tokens"`
+	Turns          int    `yaml:"turns" json:"turns"`
+	ResetOptimizer bool   `yaml:"reset_optimizer" json:"reset_optimizer"`
+	// MaxAllCorrect ends the stage early once more than this share of its groups was all-correct over the last Window rounds:
+	// rStar2-Agent left its second stage at 0.7 (§4.3). 0 is off.
+	MaxAllCorrect float64 `yaml:"max_all_correct" json:"max_all_correct,omitempty"`
+	Window        int     `yaml:"window" json:"window,omitempty"` // rounds; 0 is 1
+	Filter        *Filter `yaml:"filter" json:"filter,omitempty"`
 }
 
 // Filter drops the problems that the stage's first policy already solves every time (rStar2-Agent §4.3, stage 3).

@@ -144,6 +144,9 @@ func (s Stage) check(c *checks, at string, seen map[string]bool) {
 	c.that(s.Keep >= 2 && s.Keep <= s.Samples, at+"keep", s.Keep, fmt.Sprintf("2 to samples (%d)", s.Samples))
 	c.that(s.ResponseTokens >= 16, at+"response_tokens", s.ResponseTokens, "16 or more")
 	c.that(s.Turns >= 1 && s.Turns < 4096, at+"turns", s.Turns, "1 to 4095")
+	c.that(finite(s.MaxAllCorrect) && s.MaxAllCorrect >= 0 && s.MaxAllCorrect < 1, at+"max_all_correct", s.MaxAllCorrect, "0 (off) to below 1")
+	c.that(s.Window >= 0 && s.Window <= 1000, at+"window", s.Window, "0 to 1000 rounds")
+	c.that(s.Window == 0 || s.MaxAllCorrect > 0, at+"window", s.Window, "0 without max_all_correct")
 	if f := s.Filter; f != nil {
 		c.that(f.Samples >= 1 && f.Samples < 1<<16, at+"filter.samples", f.Samples, "1 or more")
 		c.positive(at+"filter.problems", f.Problems)

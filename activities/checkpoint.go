@@ -22,15 +22,18 @@ func (t *Trainer) Checkpoint(ctx context.Context, in CheckpointInput) error {
 	if err != nil {
 		return err
 	}
-	prefix := store.CheckpointsPrefix(in.Run, in.Stage)
-	if done, err := t.checkpointed(ctx, prefix, in.Step); done || err != nil {
+	done, err := t.checkpointed(ctx, store.CheckpointsPrefix(in.Run, in.Stage), in.Step)
+	if err != nil {
 		return err
+	}
+	if done { // but its writer may have died before it dropped the old ones
+		return t.prune(ctx, rec, in.Run, in.Stage)
 	}
 	body, err := t.takeSnapshot(ctx, rec, in, progress)
 	if err != nil {
 		return err
 	}
-	if err := t.writeCheckpoint(ctx, rec, prefix, in.Step, body); err != nil {
+	if err := t.writeCheckpoint(ctx, rec, in.Run, in.Stage, in.Step, body); err != nil {
 		return err
 	}
 	t.Faults.Point("before-complete", fmt.Sprintf("checkpoint %s", versionOf(in.Stage, in.Step)))
@@ -53,20 +56,28 @@ func (t *Trainer) takeSnapshot(ctx context.Context, rec Recipe, in CheckpointInp
 		return body, nil
 	}
 	next := TrainInput{Run: in.Run, Stage: in.Stage, StageIndex: in.StageIndex, Step: in.Step + 1}
-	aside := &holding{snapshots: h.snapshots}
-	if err := t.reach(ctx, rec, aside, next, progress); err != nil {
+	if err := t.reach(ctx, rec, h, next, progress); err != nil {
 		return nil, fmt.Errorf("state after step %d: %w", in.Step, err)
 	}
-	h.stage, h.epoch, h.state = aside.stage, aside.epoch, aside.state
-	return encodeState(aside.state)
+	return encodeState(h.state)
 }
 
-func (t *Trainer) writeCheckpoint(ctx context.Context, rec Recipe, prefix string, step int64, body []byte) error {
+func (t *Trainer) writeCheckpoint(ctx context.Context, rec Recipe, run, stage string, step int64, body []byte) error {
 	meta := map[string]string{"numerics_id": rec.NumericsID, "recipe": rec.Name}
-	if _, _, err := store.WriteCheckpoint(ctx, t.Store, prefix, step, []store.Blob{{Name: stateBlob, Data: body}}, meta); err != nil {
+	blobs := []store.Blob{{Name: stateBlob, Data: body}}
+	if _, _, err := store.WriteCheckpoint(ctx, t.Store, store.CheckpointsPrefix(run, stage), step, blobs, meta); err != nil {
 		return err
 	}
-	_, err := store.PruneCheckpoints(ctx, t.Store, prefix, rec.Checkpoint.Keep)
+	return t.prune(ctx, rec, run, stage)
+}
+
+// prune drops the checkpoints and published weights of a stage that are no longer kept, among them weights that were
+// published again for a straggler.
+func (t *Trainer) prune(ctx context.Context, rec Recipe, run, stage string) error {
+	if _, err := store.PruneCheckpoints(ctx, t.Store, store.CheckpointsPrefix(run, stage), rec.Checkpoint.Keep); err != nil {
+		return err
+	}
+	_, err := store.PruneWeights(ctx, t.Store, run, stage)
 	return err
 }
 

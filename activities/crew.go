@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/engine"
 )
 
@@ -32,7 +33,7 @@ type heldEngine struct {
 }
 
 // Use returns the engine of a policy. The caller gives it back with done.
-func (e *Engines) Use(ctx context.Context, run string, w Weights) (eng *engine.Engine, done func(), err error) {
+func (e *Engines) Use(ctx context.Context, run string, w Weights) (eng agent.Engine, done func(), err error) {
 	h, mine := e.claim(run, w)
 	if mine {
 		h.engine, h.err = e.start(ctx, run, w)

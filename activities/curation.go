@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/curate"
@@ -143,12 +144,16 @@ func (r rawSets) curate(rec Recipe, tok *tokenizer.Tokenizer) (curatedSets, erro
 	})
 	if share := rec.Data.HeldOutShare; share > 0 {
 		out.split(rec, share)
+		out.keepApart(rec)
 	}
 	if len(rec.Stages) > 0 && len(out.train) == 0 {
 		return out, fmt.Errorf("no training problem is left of %d rows; removed: %v", out.report.Rows, out.report.Counts)
 	}
 	if len(out.heldOut) == 0 {
 		return out, fmt.Errorf("no held-out problem is left to evaluate on")
+	}
+	if rec.SFT.Steps > 0 && len(out.demos) == 0 {
+		return out, fmt.Errorf("sft.steps is %d and there is no demonstration to learn from: give some, or set it to 0", rec.SFT.Steps)
 	}
 	return out, nil
 }
@@ -170,6 +175,16 @@ func (s *curatedSets) split(rec Recipe, share float64) {
 		}
 	}
 	s.train = kept
+}
+
+// keepApart removes what shares words with the problems that were split off, as the recipe compares training problems with
+// held-out ones.
+func (s *curatedSets) keepApart(rec Recipe) {
+	train, again := curate.Curate(s.train, nil, curate.Options{
+		NGram: rec.Data.NGram, HeldOut: s.heldOut, HeldOutRun: rec.Data.HeldOutOverlap == "ngram",
+	})
+	s.train = train
+	s.report = s.report.Further(again.Removed, append(slices.Clip(s.heldOut), train...))
 }
 
 // splitStage keeps the draws of the split apart from those of every stage of a recipe, which has fewer than 200.

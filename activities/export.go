@@ -84,20 +84,12 @@ func (t *Trainer) PublishWeights(ctx context.Context, in BeginStageInput) error 
 	if err != nil {
 		return err
 	}
-	stage, step, err := parseVersion(in.From)
+	h := t.lock(in.Run)
+	defer h.mu.Unlock()
+	h.state = nil // the lease is about to belong to another state
+	s, err := t.remake(ctx, rec, in.Run, in.From, progress)
 	if err != nil {
 		return err
 	}
-	h := t.lock(in.Run)
-	defer h.mu.Unlock()
-	aside := &holding{snapshots: map[int64][]byte{}}
-	next := TrainInput{Run: in.Run, Stage: stage, StageIndex: in.StageIndex, Step: step + 1}
-	if err := t.reach(ctx, rec, aside, next, progress); err != nil {
-		return fmt.Errorf("weights %s: %w", in.From.Version, err)
-	}
-	h.state = nil // the lease now belongs to the state that was just made
-	if got := aside.state.WeightsDigest(); got != in.From.Digest {
-		return numericsError("weights "+in.From.Version+" as "+got, in.From.Digest)
-	}
-	return t.publish(ctx, in.Run, in.From, aside.state.Model)
+	return t.put(ctx, in.Run, in.From, s.Model) // and not dropped at once for being old: the stage's next step does that
 }

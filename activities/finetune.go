@@ -43,6 +43,9 @@ func (t *Trainer) FineTuneSteps(ctx context.Context, in FineTuneInput) (FineTune
 	if err != nil {
 		return FineTuneResult{}, err
 	}
+	if err := lessons.fit(s.Model.Config.MaxPosition); err != nil {
+		return FineTuneResult{}, inputError(err)
+	}
 	m := FineTuneMetrics{From: in.From, To: in.To}
 	for step := int64(in.From) + 1; step <= int64(in.To); step++ {
 		if err := t.fineTuneStep(ctx, rec, in.Run, s, lessons.batch(step), step, &m); err != nil {
@@ -98,7 +101,7 @@ func (t *Trainer) saveFineTuned(ctx context.Context, rec Recipe, in FineTuneInpu
 	if err != nil {
 		return out, err
 	}
-	if err := t.writeCheckpoint(ctx, rec, store.CheckpointsPrefix(in.Run, StageSFT), int64(in.To), body); err != nil {
+	if err := t.writeCheckpoint(ctx, rec, in.Run, StageSFT, int64(in.To), body); err != nil {
 		return out, err
 	}
 	if body, err = encodeIndented(m); err != nil {
@@ -134,6 +137,16 @@ func newLessons(rec Recipe, tok *tokenizer.Tokenizer, demos []problem.Demo) *les
 		out.sequences = append(out.sequences, train.Sequence{IDs: ids, Mask: mask, LogProbs: make([]float32, len(ids)), Advantage: 1})
 	}
 	return out
+}
+
+// fit checks that the model has a position for every token.
+func (l *lessons) fit(positions int) error {
+	for i, s := range l.sequences {
+		if len(s.IDs) > positions {
+			return fmt.Errorf("demonstration %d has %d tokens, the model %d positions: leave it out or shorten it", i+1, len(s.IDs), positions)
+		}
+	}
+	return nil
 }
 
 // sftShuffle is the stage number of the demonstrations' order: apart from every stage of a recipe, which has fewer than 200.

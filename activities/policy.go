@@ -46,6 +46,15 @@ func (p *Policies) Load(ctx context.Context, run string, w Weights) (*model.Mode
 
 // publish makes weights readable by samplers, and drops all but the last two versions of the stage.
 func (t *Trainer) publish(ctx context.Context, run string, w Weights, m *model.Model) error {
+	if err := t.put(ctx, run, w, m); err != nil {
+		return err
+	}
+	_, err := store.PruneWeights(ctx, t.Store, run, w.Stage)
+	return err
+}
+
+// put makes weights readable by samplers. Weights of that name that are there already must be the same.
+func (t *Trainer) put(ctx context.Context, run string, w Weights, m *model.Model) error {
 	body, err := model.EncodeSafetensors(m.Tensors(), nil)
 	if err != nil {
 		return err
@@ -58,8 +67,7 @@ func (t *Trainer) publish(ctx context.Context, run string, w Weights, m *model.M
 	if !won && held.Meta["digest"] != w.Digest {
 		return numericsError("weights "+w.Version+" as "+w.Digest, "those published as "+held.Meta["digest"])
 	}
-	_, err = store.PruneWeights(ctx, t.Store, run, w.Stage)
-	return err
+	return nil
 }
 
 // skeleton is a model of the run's shape whose weights are about to be replaced.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/sandbox"
 )
@@ -24,7 +25,7 @@ type Pools struct {
 const startDeadline = 2 * time.Minute
 
 // Get returns the pool of a sandbox section. It fails closed: without the required layers there is no pool.
-func (p *Pools) Get(ctx context.Context, s recipe.Sandbox) (*sandbox.Pool, error) {
+func (p *Pools) Get(ctx context.Context, s recipe.Sandbox) (agent.Runner, error) {
 	key := fmt.Sprintf("%+v", s)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,7 @@ func (t *Trainer) PrepareModel(ctx context.Context, in FineTuneInput) (FineTuneR
 	}
 	h := t.lock(in.Run)
 	defer h.mu.Unlock()
-	prefix := store.CheckpointsPrefix(in.Run, StageSFT)
-	if done, err := t.begun(ctx, prefix); err != nil || done {
+	if done, err := t.begun(ctx, store.CheckpointsPrefix(in.Run, StageSFT)); err != nil || done {
 		return t.prepared(ctx, rec, in, err)
 	}
 	m, folder, err := t.firstModel(ctx, rec, in)
@@ -40,11 +39,11 @@ func (t *Trainer) PrepareModel(ctx context.Context, in FineTuneInput) (FineTuneR
 			}
 		}
 	}
-	return t.begin(ctx, rec, in, prefix, m)
+	return t.begin(ctx, rec, in, m)
 }
 
 // begin publishes and checkpoints the first policy as step 0 of fine-tuning.
-func (t *Trainer) begin(ctx context.Context, rec Recipe, in FineTuneInput, prefix string, m *model.Model) (FineTuneResult, error) {
+func (t *Trainer) begin(ctx context.Context, rec Recipe, in FineTuneInput, m *model.Model) (FineTuneResult, error) {
 	s := train.NewState(m)
 	w := Weights{Stage: StageSFT, Version: versionOf(StageSFT, 0), Digest: s.WeightsDigest()}
 	if err := t.publish(ctx, in.Run, w, m); err != nil {
@@ -54,7 +53,7 @@ func (t *Trainer) begin(ctx context.Context, rec Recipe, in FineTuneInput, prefi
 	if err != nil {
 		return FineTuneResult{}, err
 	}
-	return FineTuneResult{Weights: w}, t.writeCheckpoint(ctx, rec, prefix, 0, body)
+	return FineTuneResult{Weights: w}, t.writeCheckpoint(ctx, rec, in.Run, StageSFT, 0, body)
 }
 
 // prepared answers for a model that an earlier attempt made durable. When later steps have replaced its checkpoint, the

@@ -8,6 +8,7 @@ import (
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/problem"
+	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/tokenizer"
 	"go.temporal.io/sdk/activity"
@@ -21,9 +22,20 @@ import (
 type Rollouts struct {
 	Runs    *Runs
 	Store   store.Store
-	Engines *Engines
-	Pools   *Pools
+	Engines Samplers
+	Pools   Sandboxes
 	Faults  store.Faults
+}
+
+// Samplers give the engine of a policy. *Engines is one.
+type Samplers interface {
+	// Use returns the engine of a policy. The caller gives it back with done.
+	Use(ctx context.Context, run string, w Weights) (eng agent.Engine, done func(), err error)
+}
+
+// Sandboxes give what runs tool calls isolated as a recipe asks. *Pools is one.
+type Sandboxes interface {
+	Get(ctx context.Context, s recipe.Sandbox) (agent.Runner, error)
 }
 
 // Slice makes in.Samples trajectories of one prompt final in the journal, and counts them.

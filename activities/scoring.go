@@ -8,6 +8,7 @@ import (
 	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/rl"
 	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workers/verify"
 )
 
 // Scoring turns journals into results and reports.
@@ -60,9 +61,17 @@ func (s *Scoring) Score(ctx context.Context, in ScoreInput) (EvalResult, error) 
 func grade(g []agent.Trajectory) []rl.Graded {
 	out := make([]rl.Graded, len(g))
 	for i := range g {
-		out[i] = rl.Graded{Answer: g[i].Verdict.Answer, Correct: g[i].Verdict.Outcome == agent.Correct}
+		out[i] = rl.Graded{Answer: ballot(g[i].Verdict.Answer), Correct: g[i].Verdict.Outcome == agent.Correct}
 	}
 	return out
+}
+
+// ballot is an answer as a vote: the spellings of one integer are one vote.
+func ballot(answer string) string {
+	if n, ok := verify.Integer(answer); ok {
+		return n.String()
+	}
+	return answer
 }
 
 func (r *EvalResult) score(graded [][]rl.Graded, counts SliceResult, rec Recipe) (err error) {

@@ -13,7 +13,7 @@ import (
 // BeginStage gives a stage its first training state: the last one of the stage before, with fresh optimizer moments if the
 // recipe says so. It is checkpointed before anything uses it, so a stage can always be replayed from its own store.
 func (t *Trainer) BeginStage(ctx context.Context, in BeginStageInput) (Weights, error) {
-	ctx, _, stop := beat(ctx)
+	ctx, progress, stop := beat(ctx)
 	defer stop()
 	rec, err := t.Runs.Recipe(ctx, in.Run)
 	if err != nil {
@@ -21,8 +21,11 @@ func (t *Trainer) BeginStage(ctx context.Context, in BeginStageInput) (Weights, 
 	}
 	h := t.lock(in.Run)
 	defer h.mu.Unlock()
-	prefix := store.CheckpointsPrefix(in.Run, in.Stage)
-	first, begun, err := t.firstState(ctx, rec, in, prefix)
+	first, err := t.firstState(ctx, rec, in, progress)
+	if err != nil {
+		return Weights{}, err
+	}
+	begun, err := t.begun(ctx, store.CheckpointsPrefix(in.Run, in.Stage))
 	if err != nil {
 		return Weights{}, err
 	}
@@ -37,28 +40,37 @@ func (t *Trainer) BeginStage(ctx context.Context, in BeginStageInput) (Weights, 
 	if err := t.publish(ctx, in.Run, w, first.Model); err != nil {
 		return w, err
 	}
-	return w, t.writeCheckpoint(ctx, rec, prefix, in.Step, body)
+	return w, t.writeCheckpoint(ctx, rec, in.Run, in.Stage, in.Step, body)
 }
 
-// firstState loads the state that a stage began with, or makes it. begun says that it was durable before.
-func (t *Trainer) firstState(ctx context.Context, rec Recipe, in BeginStageInput, prefix string) (*train.State, bool, error) {
-	stage, step, err := parseVersion(in.From)
+// firstState makes the state that a stage begins with.
+func (t *Trainer) firstState(ctx context.Context, rec Recipe, in BeginStageInput, progress *pulse) (*train.State, error) {
+	s, err := t.remake(ctx, rec, in.Run, in.From, progress)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	s, err := t.loadCheckpoint(ctx, rec, in.Run, stage, step)
-	if err != nil {
-		return nil, false, err
-	}
-	if got := s.WeightsDigest(); got != in.From.Digest {
-		return nil, false, numericsError("weights "+in.From.Version+" as "+got, in.From.Digest)
-	}
-	if stage == StageSFT || rec.Stages[in.StageIndex].ResetOptimizer {
+	if in.From.Stage == StageSFT || rec.Stages[in.StageIndex].ResetOptimizer {
 		s.ResetOptimizer() // moments of another loss say nothing about this one
 	}
 	s.AppliedStep = in.Step
-	begun, err := t.begun(ctx, prefix)
-	return s, begun, err
+	return s, nil
+}
+
+// remake returns the training state whose weights were published as w: from its checkpoint, or by a replay that must reach
+// its digest.
+func (t *Trainer) remake(ctx context.Context, rec Recipe, run string, w Weights, progress *pulse) (*train.State, error) {
+	stage, step, err := parseVersion(w)
+	if err != nil {
+		return nil, err
+	}
+	aside := &holding{snapshots: map[int64][]byte{}}
+	if err := t.reach(ctx, rec, aside, TrainInput{Run: run, Stage: stage, Step: step + 1}, progress); err != nil {
+		return nil, fmt.Errorf("weights %s: %w", w.Version, err)
+	}
+	if got := aside.state.WeightsDigest(); got != w.Digest {
+		return nil, numericsError("weights "+w.Version+" as "+got, w.Digest)
+	}
+	return aside.state, nil
 }
 
 // begun reports whether a stage has any checkpoint: its first state was durable.

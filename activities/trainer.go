@@ -123,25 +123,32 @@ func (t *Trainer) apply(ctx context.Context, rec Recipe, h *holding, in TrainInp
 		Metrics: chosen.metrics(in, m),
 	}
 	out.Metrics.WeightsDigest = out.Weights.Digest
-	if !replay {
-		if err := t.snapshot(rec, h, in.Step); err != nil {
-			return out, err
-		}
-		if err := t.publish(ctx, in.Run, out.Weights, h.state.Model); err != nil {
-			return out, err
-		}
+	if replay {
+		return out, t.record(ctx, in, out.Metrics, true)
 	}
-	return out, t.record(ctx, in, out.Metrics)
+	if err := t.snapshot(rec, h, in.Step); err != nil {
+		return out, err
+	}
+	if err := t.publish(ctx, in.Run, out.Weights, h.state.Model); err != nil {
+		return out, err
+	}
+	return out, t.record(ctx, in, out.Metrics, false)
 }
 
-// record writes the metrics of a step, or compares them with what was recorded before.
-func (t *Trainer) record(ctx context.Context, in TrainInput, m StepMetrics) error {
+// record writes the metrics of a step, or compares them with what was recorded before. It is the last thing that a step
+// leaves, so a replay only compares: the record of a step that was never finished would hide that.
+func (t *Trainer) record(ctx context.Context, in TrainInput, m StepMetrics, replay bool) error {
 	body, err := encodeIndented(m)
 	if err != nil {
 		return fmt.Errorf("metrics of step %d: %w", in.Step, err)
 	}
 	key := store.MetricsKey(in.Run, in.Stage, in.Iteration)
-	winner, _, err := store.PutOnce(ctx, t.Store, key, body)
+	var winner []byte
+	if replay {
+		winner, _, err = t.Store.Get(ctx, key)
+	} else {
+		winner, _, err = store.PutOnce(ctx, t.Store, key, body)
+	}
 	if err == nil && string(winner) != string(body) {
 		return numericsError(fmt.Sprintf("step %d as %s", in.Step, body), fmt.Sprintf("%s as %s", key, winner))
 	}
@@ -164,7 +171,9 @@ func (t *Trainer) snapshot(rec Recipe, h *holding, step int64) error {
 		return nil
 	}
 	body, err := encodeState(h.state)
-	h.snapshots[step] = body
+	if err == nil {
+		h.snapshots[step] = body
+	}
 	return err
 }
 

@@ -32,6 +32,13 @@ type Report struct {
 	Removed []Removal `json:"removed"`
 }
 
+// Further is the report after another pass has removed more rows and left kept.
+func (r Report) Further(removed []Removal, kept []problem.Problem) Report {
+	r.Removed = append(slices.Clip(r.Removed), removed...)
+	r.Kept, r.Digest, r.Counts = len(kept), Digest(kept), countReasons(r.Removed)
+	return r
+}
+
 func countReasons(removed []Removal) []Count {
 	rows := map[Reason]int{}
 	for _, r := range removed {

@@ -194,6 +194,21 @@ func deleteBundle(ctx context.Context, s Store, folder string) error {
 	return nil
 }
 
+// sweep deletes what interrupted deletions left under prefix: folders without a
+// manifest whose names come before that of the oldest bundle kept.
+func sweep(ctx context.Context, s Store, prefix, oldest string) error {
+	folders, err := listBundles(ctx, s, prefix)
+	for _, f := range folders {
+		if f.manifest || f.name >= oldest {
+			continue
+		}
+		if err := deleteBundle(ctx, s, prefix+f.name); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // bundleState is one folder of a listing.
 type bundleState struct {
 	name     string // path segment below the listed prefix

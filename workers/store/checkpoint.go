@@ -126,7 +126,10 @@ func PruneCheckpoints(ctx context.Context, s Store, prefix string, keep int) ([]
 		return nil, fmt.Errorf("keep %d checkpoints, want at least 1", keep)
 	}
 	all, err := Checkpoints(ctx, s, prefix)
-	if err != nil || len(all) <= keep {
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	if err := sweep(ctx, s, prefix, checkpointFolder("", all[0].Step)); err != nil || len(all) <= keep {
 		return nil, err
 	}
 	verified, _, _, ok, err := LoadLatest(ctx, s, prefix)

@@ -48,8 +48,8 @@ func PruneWeights(ctx context.Context, s Store, run, stage string) ([]string, er
 	}
 	var deleted []string
 	for _, f := range folders {
-		if published <= keptWeights {
-			break
+		if published == 0 || published <= keptWeights && f.manifest {
+			break // a folder without manifest before these is what an interrupted deletion left
 		}
 		if err := deleteBundle(ctx, s, prefix+f.name); err != nil {
 			return deleted, err

@@ -1,0 +1,289 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/restar-rl/restar/kernels/philox"
+	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/engine"
+	"github.com/restar-rl/restar/workers/recipe"
+	"github.com/restar-rl/restar/workers/sandbox"
+	"github.com/restar-rl/restar/workers/store"
+	"github.com/restar-rl/restar/workers/tokenizer"
+	"github.com/restar-rl/restar/workers/train"
+)
+
+// writer is a policy that writes by sample and turn alone, and the sandbox that its calls go to. It is the sampler of
+// whatever weights are asked for.
+type writer struct {
+	tok     *tokenizer.Tokenizer
+	version string
+	before  func(a philox.Address) error // each turn
+	run     func(sandbox.Call) error     // each tool call
+
+	mu    sync.Mutex
+	asked map[string]int // "sample/turn": how often
+}
+
+// writing gives a process a policy that needs no weights.
+func writing(t *testing.T, b *bench, version string) *writer {
+	t.Helper()
+	tok, err := b.ro.Runs.Tokenizer(t.Context(), benchRun)
+	must(t, err)
+	w := &writer{tok: tok, version: version, asked: map[string]int{}}
+	b.ro.Engines, b.ro.Pools = w, w
+	return w
+}
+
+func (w *writer) Use(context.Context, string, Weights) (agent.Engine, func(), error) {
+	return w, func() {}, nil
+}
+func (w *writer) Get(context.Context, recipe.Sandbox) (agent.Runner, error) { return w, nil }
+func (w *writer) Release(string)                                            {}
+
+func (w *writer) Run(_ context.Context, c sandbox.Call) (sandbox.Result, error) {
+	if w.run != nil {
+		if err := w.run(c); err != nil {
+			return sandbox.Result{}, err
+		}
+	}
+	return sandbox.Result{Status: sandbox.Success, Stdout: fmt.Sprintf("%d\n", c.Seed%1000)}, nil
+}
+
+func (w *writer) Generate(_ context.Context, r engine.Request) (engine.Generation, error) {
+	w.mu.Lock()
+	w.asked[fmt.Sprintf("%d/%d", r.Address.Sample, r.Address.Turn)]++
+	w.mu.Unlock()
+	if w.before != nil {
+		if err := w.before(r.Address); err != nil {
+			return engine.Generation{}, err
+		}
+	}
+	out := engine.Generation{IDs: w.tok.EncodeWithSpecials(written(r.Address) + tokenizer.TurnEnd), Finish: engine.FinishStop, Version: w.version}
+	key := philox.NewKey(r.Seed)
+	for i := range out.IDs {
+		out.LogProbs = append(out.LogProbs, -float32(key.Uniform(r.Address.WithToken(2*i))))
+		out.Entropy = append(out.Entropy, float32(key.Uniform(r.Address.WithToken(2*i+1))))
+	}
+	return out, nil
+}
+
+// written is what the policy writes: of four samples the first answers at once, the second after a call, the third wrongly
+// after a call that cannot be read and one that can, and the fourth calls until its turns are used up.
+func written(a philox.Address) string {
+	kind := a.Sample % 4
+	switch {
+	case kind == 2 && a.Turn == 0:
+		return "</reason>\n<tool_call>\n{\"name\": 1\n</tool_call>"
+	case kind == 1 && a.Turn == 0, kind == 2 && a.Turn == 1, kind == 3:
+		return fmt.Sprintf("</reason>\n<tool_call>\n{\"name\": \"python_code_with_standard_io\", \"arguments\": {\"code\": \"print(%d)\", \"input\": \"\"}}\n</tool_call>", a.Turn)
+	case kind == 2:
+		return "</reason>\n<answer>\\boxed{8}</answer>"
+	}
+	return "</reason>\n<answer>\\boxed{7}</answer>"
+}
+
+const sliceSize = 8
+
+func sliceOf(t *testing.T, st store.Store) SliceInput {
+	t.Helper()
+	set, _ := sevens(t, st, 4)
+	return SliceInput{Run: benchRun, Stage: "one", Purpose: PurposeRollout, Round: store.IterationGroup(0), Samples: sliceSize,
+		Problems: set, Weights: toy.first, Tokens: 400, Turns: 3, Temperature: 1}
+}
+
+// sliced samples the slice undisturbed.
+func sliced(t *testing.T) (*store.Memory, SliceInput, SliceResult, []store.Record) {
+	t.Helper()
+	st, _ := toyRun(t)
+	in := sliceOf(t, st)
+	b := process(t, st)
+	writing(t, b, in.Weights.Version)
+	got := call[SliceResult](b, b.ro.Slice, in)
+	records, err := store.ReadJournal(t.Context(), st, sliceJournal(in))
+	must(t, err)
+	return st, in, got, records
+}
+
+func TestASliceCountsWhatItSampled(t *testing.T) {
+	st, _, got, _ := sliced(t)
+	tokens := got.Tokens
+	got.Tokens = 0
+	if want := (SliceResult{Samples: 8, Correct: 4, Calls: 10, CallErrors: 2, Truncated: 2}); got != want || tokens == 0 {
+		t.Fatalf("%+v with %d tokens, want %+v", got, tokens, want)
+	}
+	c, events := audited(t, st)
+	if c.Sampled != sliceSize || c.TrajectoriesRegenerated != 0 {
+		t.Fatalf("audit %+v, want %d trajectories sampled", c, sliceSize)
+	}
+	if s := events[len(events)-1].Sampled; s == nil || s.Stage != "one" || s.Purpose != PurposeRollout || s.Sample != 7 || s.Attempt != 1 {
+		t.Fatalf("audit says %+v, want sample 7 of the first attempt", s)
+	}
+}
+
+// journal writes records in segments of a size.
+func journal(t *testing.T, st store.Store, prefix string, records []store.Record, segment int) {
+	t.Helper()
+	j, _, err := store.OpenJournal(t.Context(), st, prefix)
+	must(t, err)
+	for i, r := range records {
+		must(t, j.Append(r))
+		if (i+1)%segment == 0 {
+			must(t, j.Flush(t.Context()))
+		}
+	}
+	must(t, j.Close(t.Context()))
+}
+
+// known are the "sample/turn" of records, and their finished samples.
+func known(records []store.Record) (turns map[string]bool, final map[int]bool) {
+	turns, final = map[string]bool{}, map[int]bool{}
+	next := map[int]int{}
+	for _, r := range records {
+		kind, digits, _ := strings.Cut(r.Key, "/")
+		sample, _ := strconv.Atoi(digits)
+		if kind == "final" {
+			final[sample] = true
+			continue
+		}
+		turns[fmt.Sprintf("%d/%d", sample, next[sample])] = true
+		next[sample]++
+	}
+	return turns, final
+}
+
+func TestASliceGoesOnAfterAnyTurnToTheSameTrajectories(t *testing.T) {
+	whole, in, counts, records := sliced(t)
+	want := canonical(t, whole)
+	for kept := range len(records) + 1 {
+		st, _ := toyRun(t)
+		sliceOf(t, st)
+		journal(t, st, sliceJournal(in), records[:kept], 1+kept%4)
+		b := process(t, st)
+		w := writing(t, b, in.Weights.Version)
+		if got := call[SliceResult](b, b.ro.Slice, in); got != counts {
+			t.Fatalf("after %d records: %+v, want %+v", kept, got, counts)
+		}
+		wantSame(t, fmt.Sprintf("after %d records", kept), canonical(t, st), want)
+		turns, final := known(records[:kept])
+		for turn := range turns {
+			if w.asked[turn] != 0 {
+				t.Fatalf("after %d records: turn %s was sampled again", kept, turn)
+			}
+		}
+		if c, _ := audited(t, st); c.Sampled != sliceSize-len(final) || c.TrajectoriesRegenerated != 0 {
+			t.Fatalf("after %d records: audit %+v, want the %d unfinished samples", kept, c, sliceSize-len(final))
+		}
+	}
+}
+
+func TestAFaultAtAnyWriteOfASliceChangesNothing(t *testing.T) {
+	whole, in, _, _ := sliced(t)
+	st, _ := toyRun(t)
+	sliceOf(t, st)
+	everyFault(t, contents(t, st), canonical(t, whole), []func(*bench) error{func(b *bench) error {
+		writing(t, b, in.Weights.Version)
+		_, err := try[SliceResult](b, b.ro.Slice, in)
+		return err
+	}})
+}
+
+func TestAFinishedSliceNeedsNeitherEngineNorWeights(t *testing.T) {
+	st, in, counts, _ := sliced(t)
+	for _, key := range weightsKeys(t, st, in.Weights) {
+		must(t, st.Delete(t.Context(), key))
+	}
+	before, _ := audited(t, st)
+	b := process(t, st)
+	b.ro.Engines, b.ro.Pools = nil, nil
+	if got := call[SliceResult](b, b.ro.Slice, in); got != counts {
+		t.Fatalf("%+v, want %+v", got, counts)
+	}
+	if after, _ := audited(t, st); after != before {
+		t.Fatalf("audit %+v, want %+v", after, before)
+	}
+}
+
+func TestTwoAttemptsAtOnceEndInOneContent(t *testing.T) {
+	whole, in, counts, _ := sliced(t)
+	st, _ := toyRun(t)
+	sliceOf(t, st)
+	zombie, heir := process(t, st), process(t, st)
+	writing(t, heir, in.Weights.Version)
+	var once sync.Once
+	writing(t, zombie, in.Weights.Version).before = func(a philox.Address) error {
+		if a.Turn == 1 { // the zombie hangs here while its heir does all the work
+			once.Do(func() { call[SliceResult](heir, heir.ro.Slice, in) })
+		}
+		return nil
+	}
+	refused(t, zombie, zombie.ro.Slice, in, store.ErrSuperseded.Error())
+	if got := call[SliceResult](zombie, zombie.ro.Slice, in); got != counts {
+		t.Fatalf("the zombie's next attempt counts %+v, want the journal's %+v", got, counts)
+	}
+	wantSame(t, "two attempts", canonical(t, st), canonical(t, whole))
+	if c, _ := audited(t, st); c.TrajectoriesRegenerated != 0 {
+		t.Fatalf("audit %+v", c)
+	}
+}
+
+func TestABrokenSandboxIsNoMistakeOfTheModel(t *testing.T) {
+	whole, in, counts, _ := sliced(t)
+	st, _ := toyRun(t)
+	sliceOf(t, st)
+	b := process(t, st)
+	w := writing(t, b, in.Weights.Version)
+	w.run = func(c sandbox.Call) error { return errors.New("the pool burns") }
+	refused(t, b, b.ro.Slice, in, "the pool burns")
+	w.run = nil
+	if got := call[SliceResult](b, b.ro.Slice, in); got != counts {
+		t.Fatalf("%+v, want %+v", got, counts)
+	}
+	wantSame(t, "after a broken sandbox", canonical(t, st), canonical(t, whole))
+}
+
+func TestTwoFinalRecordsOfASampleAreAnError(t *testing.T) {
+	st, in, _, records := sliced(t)
+	journal(t, st, sliceJournal(in), records[len(records)-1:], 1)
+	b := process(t, st)
+	refused(t, b, b.ro.Slice, in, "two final records")
+	if _, err := Canonical(t.Context(), st, benchRun); err == nil || !strings.Contains(err.Error(), "two final records") {
+		t.Fatalf("canonical content: error %v, want one of two final records", err)
+	}
+}
+
+func TestWeightsThatAreNotPublishedAreAFailureOfTheirOwn(t *testing.T) {
+	st, _ := toyRun(t)
+	in := sliceOf(t, st)
+	for _, key := range weightsKeys(t, st, in.Weights) {
+		must(t, st.Delete(t.Context(), key))
+	}
+	b := process(t, st)
+	refused(t, b, b.ro.Slice, in, "type: "+ErrMissingWeights)
+}
+
+func TestTheOnPolicyRatioOfASliceIsExactlyOne(t *testing.T) {
+	st, _ := toyRun(t)
+	in := sliceOf(t, st)
+	in.Samples, in.Tokens = 4, 40
+	b := process(t, st)
+	b.ro.Pools = &writer{} // the policy knows nothing, so it calls nothing
+	call[SliceResult](b, b.ro.Slice, in)
+	g, err := readGroup(t.Context(), st, in, in.Samples)
+	must(t, err)
+	chosen := batch{Stage: "one", Step: 1}
+	for i, x := range g {
+		s := train.Sequence{Ordinal: i, IDs: x.IDs, Mask: x.Mask, LogProbs: x.LogProbs, Advantage: float32(1 - 2*(i%2))}
+		chosen.Batch.Sequences = append(chosen.Batch.Sequences, s)
+	}
+	m := trainOn(b, putBatch(t, st, chosen)).Metrics
+	if m.RatioMax != 1 || m.Tokens == 0 || m.GradNorm == 0 {
+		t.Fatalf("largest ratio %v over %d tokens, gradient norm %v; want exactly 1", m.RatioMax, m.Tokens, m.GradNorm)
+	}
+}

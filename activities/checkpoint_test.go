@@ -93,15 +93,23 @@ func TestACheckpointWithoutItsSnapshotIsMadeAgain(t *testing.T) {
 
 func TestAStateInHandIsCheckpointedWithoutAReplay(t *testing.T) {
 	st, _ := toyRun(t)
-	in := rounds(t, st, 1)
+	in := rounds(t, st, 2)
 	b := process(t, st)
 	trainOn(b, in[0]) // step 1 is due for no checkpoint: a stage that its user stops here saves it
 	b.checkpoint(1)
 	if c, _ := audited(t, st); c.Replayed != 0 {
 		t.Fatalf("audit %+v, want no replay", c)
 	}
-	if got := checkpointSteps(t, st, "one"); !slices.Equal(got, []int64{0, 1}) {
-		t.Fatalf("checkpoints of steps %v, want 0 and 1", got)
+	trainOn(b, in[1])
+	if n := len(b.tr.held[benchRun].snapshots); n != 1 {
+		t.Fatalf("%d states await their checkpoint after step 2, want 1", n)
+	}
+	b.checkpoint(2)
+	if n := len(b.tr.held[benchRun].snapshots); n != 0 {
+		t.Fatalf("%d states are kept in memory after their checkpoint", n)
+	}
+	if got := checkpointSteps(t, st, "one"); !slices.Equal(got, []int64{1, 2}) {
+		t.Fatalf("checkpoints of steps %v, want 1 and 2", got)
 	}
 }
 
@@ -169,6 +177,38 @@ func TestWeightsOfAnotherDigestAreNotPublished(t *testing.T) {
 	b := process(t, st)
 	_, err := try[any](b, b.tr.PublishWeights, beginOf("one", 0, w, 0))
 	if _, ok := IsInputError(err); !ok {
+		t.Fatalf("error %v, want one that no retry mends", err)
+	}
+}
+
+func TestTrainingGoesOnWhileACheckpointIsWritten(t *testing.T) {
+	want, in, _ := undisturbed(t, 4)
+	st, _ := toyRun(t)
+	rounds(t, st, 4)
+	b := process(t, st)
+	trainOn(b, in[0])
+	trainOn(b, in[1])
+	saved := make(chan error, 1)
+	go func() { _, err := try[any](b, b.tr.Checkpoint, checkpointOf(2)); saved <- err }()
+	trainOn(b, in[2])
+	trainOn(b, in[3])
+	must(t, <-saved)
+	b.checkpoint(4)
+	wantSame(t, "a checkpoint beside training", canonical(t, st), canonical(t, want))
+	if c, _ := audited(t, st); c.Replayed != 0 || c.StepsAppliedTwice != 0 {
+		t.Fatalf("audit %+v, want no replay", c)
+	}
+}
+
+func TestAVersionHasOneDigestForEver(t *testing.T) {
+	st, _ := toyRun(t)
+	in := rounds(t, st, 1)
+	blobs := []store.Blob{{Name: "model.safetensors", Data: []byte("other bits")}}
+	_, _, err := store.PublishWeights(t.Context(), st, benchRun, "one", "one-000001", blobs, map[string]string{"digest": "another"})
+	must(t, err)
+	b := process(t, st)
+	_, err = try[TrainResult](b, b.tr.TrainStep, in[0])
+	if text, ok := IsInputError(err); !ok || !strings.Contains(text, "published as another") {
 		t.Fatalf("error %v, want one that no retry mends", err)
 	}
 }

@@ -89,6 +89,9 @@ func TestTheOrderOfDemonstrationsIsAFunctionOfSeedAndStep(t *testing.T) {
 	rec := toyRecipe(t)
 	up, down := taken(rec, 1, 2, 3, 4, 5), taken(rec, 5, 3, 4, 2, 1, 3)
 	wantSteps(t, up, down)
+	if up[1] == up[2] || up[2] == up[3] {
+		t.Fatal("steps of one epoch take the same demonstrations")
+	}
 	rec.Seed++
 	if other := taken(rec, 1, 2, 3); other[1] == up[1] && other[2] == up[2] {
 		t.Fatal("another seed takes the demonstrations in the same order")

@@ -18,6 +18,9 @@ type Policies struct{ Store store.Store }
 // ErrMissingWeights is the failure of work whose weights are not published any more; a trainer can publish them again.
 const ErrMissingWeights = "MissingWeights"
 
+// errUnpublished is ErrMissingWeights before it reaches a workflow.
+var errUnpublished = errors.New("weights are not published")
+
 // Load returns a model with published weights, checked against their digest.
 func (p *Policies) Load(ctx context.Context, run string, w Weights) (*model.Model, error) {
 	m, err := emptyModel(ctx, p.Store, run)
@@ -25,6 +28,9 @@ func (p *Policies) Load(ctx context.Context, run string, w Weights) (*model.Mode
 		return nil, err
 	}
 	_, blobs, err := store.ReadWeights(ctx, p.Store, run, w.Stage, w.Version)
+	if isNotFound(err) {
+		return nil, fmt.Errorf("%w: %w", errUnpublished, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +124,7 @@ func files(dir string) (map[string][]byte, error) {
 
 // missing turns an absent version into the failure that a workflow mends by asking the trainer for it.
 func missing(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, errUnpublished) {
 		return applicationError(ErrMissingWeights, err)
 	}
 	return err

@@ -160,6 +160,35 @@ func TestPruningKeepsTheNewestAndNeverTheLastGoodOne(t *testing.T) {
 	}
 }
 
+func TestWhatAnInterruptedDeletionLeftIsDeleted(t *testing.T) {
+	s := NewMemory()
+	write(t, s, 1, 2, 3, 4)
+	for _, step := range []int64{1, 4} { // 1 was being deleted, 4 may be in the course of being written
+		must(t, s.Delete(t.Context(), manifestKey(checkpointFolder(prefix, step))))
+	}
+	_, err := PruneCheckpoints(t.Context(), s, prefix, 2)
+	must(t, err)
+	for step, want := range map[int64]int{1: 0, 2: 3, 3: 3, 4: 2} {
+		left, err := s.List(t.Context(), checkpointFolder(prefix, step)+"/")
+		must(t, err)
+		if len(left) != want {
+			t.Errorf("checkpoint %d has %d objects, want %d", step, len(left), want)
+		}
+	}
+	for i := range 3 {
+		_, _, err := PublishWeights(t.Context(), s, "r", "s1", fmt.Sprintf("s1-%06d", i), blobs(int64(i)), nil)
+		must(t, err)
+	}
+	must(t, s.Delete(t.Context(), manifestKey(weightsFolder("r", "s1", "s1-000000"))))
+	_, err = PruneWeights(t.Context(), s, "r", "s1")
+	must(t, err)
+	left, err := s.List(t.Context(), WeightsPrefix("r", "s1"))
+	must(t, err)
+	if len(left) != 6 {
+		t.Errorf("%d objects of weights are left, want the 3 of each of two versions", len(left))
+	}
+}
+
 func TestPublishedWeightsKeepTheLastTwoVersions(t *testing.T) {
 	s := NewMemory()
 	for i := range 4 {

@@ -2,7 +2,9 @@ package recipe
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -32,8 +34,11 @@ func Defaults() Recipe {
 // Read reads, completes and checks a recipe file. Relative paths in it are taken from the file's own folder.
 func Read(path string) (Recipe, error) {
 	body, err := os.ReadFile(path)
-	if err != nil {
-		return Recipe{}, fmt.Errorf("recipe: %w", err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Recipe{}, fmt.Errorf("recipe: there is no file %s; give the path of a recipe, such as deploy/recipes/quickstart.yaml", path)
+	case err != nil:
+		return Recipe{}, fmt.Errorf("recipe: %w; give the path of a YAML file that can be read", err)
 	}
 	r, err := Parse(body)
 	if err != nil {
@@ -47,9 +52,20 @@ func Read(path string) (Recipe, error) {
 func Parse(body []byte) (Recipe, error) {
 	r := Defaults()
 	if err := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict(), yaml.DisallowUnknownField()).Decode(&r); err != nil {
-		return Recipe{}, fmt.Errorf("%s", yaml.FormatError(err, false, true))
+		return Recipe{}, explain(err)
 	}
 	return r, r.Validate()
+}
+
+// explain shows the lines around a decoding error. An unknown key is named with its line and the fix.
+func explain(err error) error {
+	shown := yaml.FormatError(err, false, true)
+	var unknown *yaml.UnknownFieldError
+	if errors.As(err, &unknown) && unknown.GetToken() != nil {
+		at := unknown.GetToken()
+		return fmt.Errorf("line %d: there is no key %q here; delete or correct the key\n%s", at.Position.Line, at.Value, shown)
+	}
+	return fmt.Errorf("%s", shown)
 }
 
 // resolve makes every path in the recipe absolute.

@@ -53,7 +53,7 @@ func TestARecipeSurvivesJSON(t *testing.T) {
 
 func TestABadRecipeNamesTheKey(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
-		"unknown key":        {"seed: 7", "seed: 7\nsede: 8", "sede"},
+		"unknown key":        {"seed: 7", "seed: 7\nsede: 8", `line 5: there is no key "sede" here; delete or correct the key`},
 		"unknown nested key": {"keep: 2,", "keep: 2, kept: 3,", "kept"},
 		"keep above samples": {"keep: 2", "keep: 9", "stages[0].keep"},
 		"kv heads":           {"num_key_value_heads: 1", "num_key_value_heads: 3", "num_key_value_heads"},
@@ -76,6 +76,13 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 				t.Errorf("error %v, want one that names %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestAMissingRecipeIsNamedWithTheFix(t *testing.T) {
+	_, err := Read("/nowhere/r.yaml")
+	if err == nil || !strings.Contains(err.Error(), "there is no file /nowhere/r.yaml; give the path") {
+		t.Errorf("error %v, want one that names the file and the fix", err)
 	}
 }
 

@@ -26,7 +26,7 @@ const lineEvery = 10 * time.Second
 
 const (
 	barParts = 1000 // resolution of the bar
-	barWidth = 10   // columns of the bar
+	barWidth = 6    // columns of the bar: what it leaves of 80 is enough for the line
 	barFrame = 12   // columns of percentage and frame around it
 	columns  = 100  // of a terminal that does not tell
 )
@@ -71,7 +71,7 @@ func (d *Display) showBar(v View) {
 			progressbar.OptionSetElapsedTime(false), progressbar.OptionSetWidth(barWidth), progressbar.OptionShowDescriptionAtLineEnd(),
 			progressbar.OptionUseANSICodes(true), progressbar.OptionClearOnFinish())
 	}
-	d.bar.Describe(cut(v.Line(), d.columns()-barWidth-barFrame))
+	d.bar.Describe(v.Fit(d.columns() - barWidth - barFrame))
 	_ = d.bar.Set(min(int(v.Share()*barParts), barParts-1)) // a full bar would end itself; Close does
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workflows"
 )
 
@@ -32,9 +33,59 @@ func TestOneLineSaysStageStepRewardToolErrorsRateAndTimeLeft(t *testing.T) {
 		t.Errorf("%.3f s left, want %.3f", v.Left, want)
 	}
 	line := v.Line()
-	for _, want := range []string{"stage2: step 3/10, rollout", "reward 0.40", "tool errors 12%", "20 tokens/s", "5m36s left"} {
+	for _, want := range []string{"stage2: step 3/10, rollout", "reward 0.40", "tool errors 12%", "20 tokens/s", "ETA stage 6m"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("line %q lacks %q", line, want)
+		}
+	}
+}
+
+func TestTheRunsTimeLeftIsThatOfAllStepsToCome(t *testing.T) {
+	r := recipe.Recipe{Stages: []recipe.Stage{{Name: "stage1", Steps: 6}, {Name: "stage2", Steps: 10}, {Name: "stage3", Steps: 20}}}
+	evaluation := []workflows.Progress{
+		{Run: "r", Phase: workflows.PhaseEvaluate, Stage: "stage2", Tokens: 2000},
+		{Run: "r", Phase: workflows.PhaseRollout, Stage: "stage2", Done: 0, Total: 100},
+	}
+	var p Pace
+	start := time.Unix(1000, 0)
+	if v := p.Add(Merge(evaluation).Of(r), start); v.RunLeft != 0 {
+		t.Errorf("%.0f s left of a run whose steps nobody has seen", v.RunLeft)
+	}
+	p.Add(Merge(training(0)).Of(r), start)
+	v := p.Add(Merge(training(4)).Of(r), start.Add(18*time.Second))
+	// 0.45 of a step in 18 s is 40 s a step: 7.55 steps of this stage, 20 of the next.
+	if want := 40 * (7.55 + 20); math.Abs(v.RunLeft-want) > 1e-6 || v.Later != 20 {
+		t.Errorf("%.1f s left of the run with %d steps later, want %.1f with 20", v.RunLeft, v.Later, want)
+	}
+	p.Add(Merge(evaluation).Of(r), start.Add(20*time.Second))
+	evaluation[1].Done = 50
+	v = p.Add(Merge(evaluation).Of(r), start.Add(30*time.Second))
+	if want := 10 + 40*20.0; math.Abs(v.RunLeft-want) > 1e-6 {
+		t.Errorf("%.1f s left of the run in an evaluation, want %.1f", v.RunLeft, want)
+	}
+	if line := v.Line(); !strings.Contains(line, "ETA eval 10s, run 14m") {
+		t.Errorf("line %q does not say what its times are of", line)
+	}
+}
+
+func TestAllFiguresFitATerminalOf80Columns(t *testing.T) {
+	reward, errors := 0.4, 0.12
+	v := View{Phase: workflows.PhaseRollout, Stage: "stage2", Step: 12, Steps: 100, Reward: &reward, ToolErrors: &errors, Rate: 1234, Left: 350, RunLeft: 1830}
+	got := v.Fit(80 - barWidth - barFrame)
+	for _, want := range []string{"stage2 13/100", "reward 0.40", "errors 12%", "1.2k t/s", "stage 6m", "run 31m"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("line %q lacks %q", got, want)
+		}
+	}
+	if wide := v.Fit(200); wide != v.Line() {
+		t.Errorf("line %q where the whole one has room", wide)
+	}
+}
+
+func TestTimesLeftAreAsExactAsEstimates(t *testing.T) {
+	for seconds, want := range map[float64]string{0.2: "1s", 59: "59s", 59.5: "1m", 61: "2m", 3599: "1h00m", 7500: "2h05m"} {
+		if got := span(seconds); got != want {
+			t.Errorf("%v s are shown as %s, want %s", seconds, got, want)
 		}
 	}
 }

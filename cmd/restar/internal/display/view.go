@@ -5,9 +5,11 @@ package display
 
 import (
 	"fmt"
+	"math"
 	"strings"
-	"time"
+	"unicode/utf8"
 
+	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workflows"
 )
 
@@ -25,7 +27,9 @@ type View struct {
 	Loss       *float64 `json:"loss,omitempty"` // fine-tuning
 	Tokens     int64    `json:"tokens"`
 	Rate       float64  `json:"tokens_per_second"` // set by Pace
-	Left       float64  `json:"seconds_left"`      // of the stage, set by Pace; 0 means unknown
+	Left       float64  `json:"seconds_left"`      // of the stage or evaluation, set by Pace; 0 means unknown
+	RunLeft    float64  `json:"run_seconds_left"`  // of all steps still to come, set by Pace; 0 means unknown
+	Later      int64    `json:"later_steps"`       // RL steps of the stages after this one
 	Paused     bool     `json:"paused,omitempty"`
 	Stopping   bool     `json:"stopping,omitempty"`
 	Waiting    string   `json:"waiting,omitempty"` // whom the command waits for
@@ -61,6 +65,17 @@ func Merge(chain []workflows.Progress) View {
 	return v
 }
 
+// Of completes a view with what only the recipe knows: the RL steps of the stages to come.
+func (v View) Of(r recipe.Recipe) View {
+	v.Later = int64(r.Steps())
+	for i, s := range r.Stages {
+		if s.Name == v.Stage {
+			v.Later = int64(r.Steps() - r.FirstStep(i+1))
+		}
+	}
+	return v
+}
+
 // Share is how much of the stage or evaluation is done, 0 to 1: whole steps, and the part of the step that has been sampled.
 func (v View) Share() float64 {
 	part := 0.0
@@ -83,36 +98,87 @@ func (v View) Share() float64 {
 
 // Line is the view as one line of text.
 func (v View) Line() string {
-	parts := []string{v.title()}
+	return strings.Join(append(append([]string{v.title()}, v.figures("tokens/s", "tool errors", "ETA ", ", ")...), v.state()...), " · ")
+}
+
+// Fit is the view as one line of at most n characters: the whole line, or one that leaves out words first and then its end.
+func (v View) Fit(n int) string {
+	line := v.Line()
+	if utf8.RuneCountInString(line) <= n {
+		return line
+	}
+	title := strings.ReplaceAll(strings.SplitN(v.title(), ",", 2)[0], ": step", "")
+	return cut(strings.Join(append(append([]string{title}, v.state()...), v.figures("t/s", "errors", "", " ")...), " "), n)
+}
+
+// figures are the measurements, named as there is room.
+func (v View) figures(rate, errors, eta, and string) []string {
+	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if v.Reward != nil {
 		add("reward %.2f", *v.Reward)
 	}
 	if v.ToolErrors != nil {
-		add("tool errors %.0f%%", 100**v.ToolErrors)
+		add("%s %.0f%%", errors, 100**v.ToolErrors)
 	}
 	if v.Loss != nil {
 		add("loss %.3f", *v.Loss)
 	}
 	if v.Rate > 0 {
-		add("%s tokens/s", count(v.Rate))
+		add("%s %s", count(v.Rate), rate)
 	}
+	var left []string
 	if v.Left > 0 {
-		add("%s left", time.Duration(v.Left*float64(time.Second)).Round(time.Second))
+		left = append(left, v.piece()+" "+span(v.Left))
 	}
+	if v.RunLeft > 0 {
+		left = append(left, "run "+span(v.RunLeft))
+	}
+	if len(left) > 0 {
+		add("%s%s", eta, strings.Join(left, and))
+	}
+	return parts
+}
+
+// piece names what Left is of.
+func (v View) piece() string {
+	switch v.Phase {
+	case workflows.PhaseEvaluate:
+		return "eval"
+	case workflows.PhaseFilter:
+		return "filter"
+	}
+	return "stage"
+}
+
+// state is what a person should know beside the figures.
+func (v View) state() []string {
+	var parts []string
 	if v.Paused {
-		add("paused")
+		parts = append(parts, "paused")
 	}
 	if v.Stopping {
-		add("stopping")
+		parts = append(parts, "stopping")
 	}
 	if v.Waiting != "" {
-		add("waiting for %s", v.Waiting)
+		parts = append(parts, "waiting for "+v.Waiting)
 	}
 	if v.Trouble != "" {
-		add("%s", v.Trouble)
+		parts = append(parts, v.Trouble)
 	}
-	return strings.Join(parts, " · ")
+	return parts
+}
+
+// span is an estimated time, as exact as an estimate is.
+func span(seconds float64) string {
+	switch m := int(math.Ceil(seconds / 60)); {
+	case seconds <= 59:
+		return fmt.Sprintf("%.0fs", math.Ceil(seconds))
+	case m < 60:
+		return fmt.Sprintf("%dm", m)
+	default:
+		return fmt.Sprintf("%dh%02dm", m/60, m%60)
+	}
 }
 
 func (v View) title() string {

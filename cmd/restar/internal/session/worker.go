@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers"
 	"github.com/restar-rl/restar/workers/local"
+	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/telemetry"
 	"github.com/spf13/pflag"
@@ -62,6 +64,12 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	}
 	if err := o.complete(); err != nil {
 		return err
+	}
+	// A supervisor's command has tried the isolation that its recipe asks for already.
+	if o.Name == "" && slices.Contains(roles, workers.Rollout) {
+		if err := isolated(ctx, sandbox.Probe); err != nil {
+			return err
+		}
 	}
 	faults, err := store.FaultsFromEnv()
 	if err != nil {

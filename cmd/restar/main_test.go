@@ -91,7 +91,7 @@ func TestWrongInputIsNamedWithItsFixAndNothingIsWritten(t *testing.T) {
 		recipe []string
 		want   []string
 	}{
-		"unknown key":        {[]string{"seed: 7", "sead: 7"}, []string{"sead"}},
+		"unknown key":        {[]string{"seed: 7", "sead: 7"}, []string{"line 3", `"sead"`, "delete or correct the key"}},
 		"value out of range": {[]string{"steps: 2, prompts: 2", "steps: 0, prompts: 2"}, []string{"stages[0].steps is 0"}},
 		"missing file":       {from("problems: /nowhere/p.jsonl"), []string{"data.problems", "/nowhere/p.jsonl", "correct the path"}},
 		"malformed row":      {from("problems: " + rows), []string{rows + " line 2", "correct or delete the row"}},
@@ -113,23 +113,29 @@ func TestWrongInputIsNamedWithItsFixAndNothingIsWritten(t *testing.T) {
 }
 
 func TestWrongCommandLinesAreTheUsersToMend(t *testing.T) {
-	recipe := writeRecipe(t)
+	recipe, taken := writeRecipe(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(taken, "model"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"unknown command":        {[]string{"trian"}, "trian"},
-		"unknown flag":           {[]string{"run", recipe, "--drr", "x"}, "drr"},
-		"no recipe":              {[]string{"run"}, "1 arg"},
-		"missing recipe":         {[]string{"run", "/nowhere/r.yaml"}, "/nowhere/r.yaml"},
-		"run name":               {[]string{"run", recipe, "--run", "No Such Name"}, "--run"},
-		"Temporal without S3":    {[]string{"run", recipe, "--temporal", "127.0.0.1:1"}, "--s3"},
-		"S3 without Temporal":    {[]string{"status", "--s3", "http://127.0.0.1:1"}, "--temporal"},
-		"a stack never started":  {[]string{"status", "--dir", "/nowhere/data"}, "/nowhere/data"},
-		"folder that is a file":  {[]string{"run", recipe, "--dir", recipe}, "is not a folder"},
-		"model of an evaluation": {[]string{"eval", "/nowhere/model", recipe}, "/nowhere/model"},
-		"samples of evaluation":  {[]string{"eval", "m", "p", "--samples", "0", "--prompt-tokens", "64"}, "eval.samples is 0"},
-		"unknown role":           {[]string{"worker", "--roles", "cook"}, "cook"},
+		"unknown command":         {[]string{"trian"}, "trian"},
+		"unknown flag":            {[]string{"run", recipe, "--drr", "x"}, "drr"},
+		"no recipe":               {[]string{"run"}, "1 arg"},
+		"missing recipe":          {[]string{"run", "/nowhere/r.yaml"}, "no file /nowhere/r.yaml; give the path of a recipe"},
+		"run name":                {[]string{"run", recipe, "--run", "No Such Name"}, "--run"},
+		"Temporal without S3":     {[]string{"run", recipe, "--temporal", "127.0.0.1:1"}, "--s3"},
+		"S3 without Temporal":     {[]string{"status", "--s3", "http://127.0.0.1:1"}, "--temporal"},
+		"a stack never started":   {[]string{"status", "--dir", "/nowhere/data"}, "/nowhere/data"},
+		"folder that is a file":   {[]string{"run", recipe, "--dir", recipe}, "is not a folder"},
+		"figures in no folder":    {[]string{"run", recipe, "--figures", filepath.Join(recipe, "f.json")}, "--figures"},
+		"report that is a folder": {[]string{"report", "r", "--out", filepath.Dir(recipe)}, "--out"},
+		"model that is a file":    {[]string{"run", recipe, "--dir", taken}, filepath.Join(taken, "model") + " is not a folder"},
+		"model of an evaluation":  {[]string{"eval", "/nowhere/model", recipe}, "/nowhere/model"},
+		"samples of evaluation":   {[]string{"eval", "m", "p", "--samples", "0", "--prompt-tokens", "64"}, "eval.samples is 0"},
+		"unknown role":            {[]string{"worker", "--roles", "cook"}, "cook"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("RESTAR_DEVSERVER", "/bin/true")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/restar-rl/restar/cmd/restar/internal/machine"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
 	"github.com/restar-rl/restar/cmd/restar/internal/training"
 	"github.com/spf13/cobra"
@@ -16,14 +17,17 @@ func reportCommand() *cobra.Command {
 		Short: "Write the HTML report of a run, finished or not",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file == "" {
+				file = training.ReportFile(o.Dir)
+			}
+			if err := machine.Writable(machine.Output{Path: file, Fix: "choose another file with --out"}); err != nil {
+				return err
+			}
 			s, err := session.Attach(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			if file == "" {
-				file = training.ReportFile(o.Dir)
-			}
 			if err := training.WriteReport(cmd.Context(), s.Store, args[0], file); err != nil {
 				return err
 			}

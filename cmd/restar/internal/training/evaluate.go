@@ -1,6 +1,7 @@
 package training
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -107,10 +108,23 @@ func (e Evaluation) protocol(a *recipe.Agent) error {
 		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(body, a)
+		err = strictly(body, a)
 	}
 	if err != nil {
-		return fault.Userf("%s: %w; delete it to evaluate under the default protocol", path, err)
+		return fault.Userf("%s: %w; correct it, or delete it to evaluate under the default protocol", path, err)
+	}
+	return nil
+}
+
+// strictly decodes one JSON value whose keys must all be known.
+func strictly(body []byte, to any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is text after the JSON object")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Figures struct {
 	Gain             float64 `json:"gain_points"`
 	ToolErrorSFT     float64 `json:"tool_error_sft"`
 	ToolErrorFinal   float64 `json:"tool_error_final"`
-	Minutes          float64 `json:"minutes_after_build"` // of this command: a run that was continued took longer
+	Minutes          float64 `json:"minutes_after_build"` // from the run's first start to its end, with the time in which no worker was there
 	RolloutSeconds   float64 `json:"step_seconds_rollout"`
 	SandboxSeconds   float64 `json:"step_seconds_sandbox"` // of the rollout, by the share of its time that trajectories waited for tools
 	TrainSeconds     float64 `json:"step_seconds_train"`
@@ -33,13 +33,7 @@ type Figures struct {
 
 // figures gathers them from a run's results and the timings in the store.
 func figures(ctx context.Context, s store.Store, run string, r recipe.Recipe, out workflows.RunResult, took time.Duration) (Figures, error) {
-	f := Figures{Minutes: took.Minutes()}
-	if n := len(out.Evals); n > 0 {
-		first, last := out.Evals[0], out.Evals[n-1]
-		f.PassSFT, f.PassFinal, f.Gain = first.Avg, last.Avg, 100*(last.Avg-first.Avg)
-		f.ToolErrorSFT, f.ToolErrorFinal = first.ToolErrorShare, last.ToolErrorShare
-		f.Problems, f.SamplesOfProblem = last.Problems, last.Samples
-	}
+	f := Figures{Minutes: took.Minutes()}.scored(out)
 	for _, stage := range r.Stages {
 		entries, err := s.List(ctx, store.StagePrefix(run, stage.Name)+"timings/")
 		if err != nil {
@@ -62,6 +56,17 @@ func figures(ctx context.Context, s store.Store, run string, r recipe.Recipe, ou
 		f.RolloutSeconds, f.SandboxSeconds, f.TrainSeconds = f.RolloutSeconds/n, f.SandboxSeconds/n, f.TrainSeconds/n
 	}
 	return f, nil
+}
+
+// scored adds the scores of the first and the last evaluation.
+func (f Figures) scored(out workflows.RunResult) Figures {
+	if n := len(out.Evals); n > 0 {
+		first, last := out.Evals[0], out.Evals[n-1]
+		f.PassSFT, f.PassFinal, f.Gain = first.Avg, last.Avg, 100*(last.Avg-first.Avg)
+		f.ToolErrorSFT, f.ToolErrorFinal = first.ToolErrorShare, last.ToolErrorShare
+		f.Problems, f.SamplesOfProblem = last.Problems, last.Samples
+	}
+	return f
 }
 
 func (f *Figures) add(t activities.Timings) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/display"
+	"github.com/restar-rl/restar/cmd/restar/internal/machine"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
@@ -26,15 +27,11 @@ func finish(ctx context.Context, d *display.Display, s *session.Session, r recip
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return err
 	}
-	trained := r.SFT.Steps > 0 || len(r.Stages) > 0
-	page, model := ReportFile(o.Dir), filepath.Join(o.Dir, "model")
-	if !trained { // the folder's report and model are those of the run that trained
-		page, model = filepath.Join(o.Dir, o.Run+".html"), ""
-	}
+	page, model := o.results(r)
 	if err := os.WriteFile(page, report, 0o644); err != nil {
 		return err
 	}
-	if trained {
+	if model != "" {
 		if err := fetchModel(ctx, s.Store, o.Run, model); err != nil {
 			return err
 		}
@@ -52,7 +49,7 @@ func finish(ctx context.Context, d *display.Display, s *session.Session, r recip
 	fmt.Fprintf(&text, "\n%s", activities.EvalTable(out.Evals))
 	fmt.Fprintf(&text, "\nrun %s %s in %s: %s\n", o.Run, ending(out), took.Round(time.Second), did(r))
 	fmt.Fprintf(&text, "  report  %s", page)
-	if trained {
+	if model != "" {
 		fmt.Fprintf(&text, "\n  model   %s (a Hugging Face folder, weights %s)", model, out.Weights.Version)
 	}
 	d.Event("done", text.String(), struct {
@@ -62,6 +59,38 @@ func finish(ctx context.Context, d *display.Display, s *session.Session, r recip
 		ModelDir   string  `json:"model_dir,omitempty"`
 		Seconds    float64 `json:"seconds"`
 	}{out, o.Run, page, model, took.Seconds()})
+	return nil
+}
+
+// results are where a run's report and model go. The folder's report and model are those of the run that trained; an
+// evaluation has a page of its own and no model.
+func (o Options) results(r recipe.Recipe) (page, model string) {
+	if r.SFT.Steps > 0 || len(r.Stages) > 0 {
+		return ReportFile(o.Dir), filepath.Join(o.Dir, "model")
+	}
+	return filepath.Join(o.Dir, o.Run+".html"), ""
+}
+
+// outputs are all paths that the command writes at its end.
+func (o Options) outputs(r recipe.Recipe) []machine.Output {
+	const elsewhere = "choose another folder with --dir"
+	page, model := o.results(r)
+	out := []machine.Output{{Path: o.Dir, Folder: true, Fix: elsewhere}, {Path: page, Fix: elsewhere}}
+	if model != "" {
+		out = append(out, machine.Output{Path: model, Folder: true, Fix: elsewhere})
+	}
+	if o.Figures != "" {
+		out = append(out, machine.Output{Path: o.Figures, Fix: "choose another file with --figures"})
+	}
+	return out
+}
+
+// gained refuses a run that gained less than the options demand.
+func gained(o Options, out workflows.RunResult) error {
+	gain := Figures{}.scored(out).Gain
+	if o.RequireGain > 0 && gain < o.RequireGain {
+		return fmt.Errorf("run %s gained %.1f points of held-out pass@1, want at least %g", o.Run, gain, o.RequireGain)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/restar-rl/restar/cmd/restar/internal/display"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
+	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workflows"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -22,7 +23,7 @@ const (
 )
 
 // Follow shows a run until it ends and returns its result. It ends early, leaving the run alone, when ctx does.
-func Follow(ctx context.Context, c client.Client, w client.WorkflowRun, d *display.Display) (workflows.RunResult, error) {
+func Follow(ctx context.Context, c client.Client, w client.WorkflowRun, r recipe.Recipe, d *display.Display) (workflows.RunResult, error) {
 	defer d.Close()
 	done := make(chan error, 1)
 	var out workflows.RunResult
@@ -49,7 +50,7 @@ func Follow(ctx context.Context, c client.Client, w client.WorkflowRun, d *displ
 			if look%troubleEvery == 0 {
 				trouble = retried(ctx, c, chain)
 			}
-			v := display.Merge(chain)
+			v := display.Merge(chain).Of(r)
 			v.Waiting, v.Trouble = waiting, trouble
 			d.Show(v)
 		}

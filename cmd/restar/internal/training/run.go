@@ -24,9 +24,10 @@ import (
 // Options are those of a command that trains or evaluates.
 type Options struct {
 	session.Options
-	Run     string // name; by default the recipe's
-	JSON    bool
-	Figures string // file for the run's figures, if any
+	Run         string // name; by default the recipe's
+	JSON        bool
+	Figures     string  // file for the run's figures, if any
+	RequireGain float64 // points of pass@1 that the run must gain to be a success; 0 demands nothing
 }
 
 // Register adds the flags.
@@ -57,6 +58,9 @@ func run(ctx context.Context, out io.Writer, r recipe.Recipe, o Options) error {
 	if err := inputs.Check(r); err != nil {
 		return err
 	}
+	if err := machine.Writable(o.outputs(r)...); err != nil {
+		return err
+	}
 	r.NumericsID = model.NumericsID()
 	plan, err := inputs.Prepare(r)
 	if err != nil {
@@ -80,7 +84,6 @@ func run(ctx context.Context, out io.Writer, r recipe.Recipe, o Options) error {
 }
 
 func follow(ctx context.Context, d *display.Display, s *session.Session, plan inputs.Plan, o Options) error {
-	began := time.Now()
 	ctx, cancel := s.Guard(ctx)
 	defer cancel()
 	w, found, err := Start(ctx, s.Client, s.Store, o.Run, plan)
@@ -88,11 +91,18 @@ func follow(ctx context.Context, d *display.Display, s *session.Session, plan in
 		return err
 	}
 	greet(d, s, o.Run, found)
-	result, err := Follow(ctx, s.Client, w, d)
+	result, err := Follow(ctx, s.Client, w, plan.Recipe, d)
 	if err != nil {
 		return err
 	}
-	return finish(ctx, d, s, plan.Recipe, o, result, time.Since(began))
+	took, err := duration(ctx, s.Client, o.Run)
+	if err != nil {
+		return err
+	}
+	if err := finish(ctx, d, s, plan.Recipe, o, result, took); err != nil {
+		return err
+	}
+	return gained(o, result)
 }
 
 func greet(d *display.Display, s *session.Session, run string, found bool) {

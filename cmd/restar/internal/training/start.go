@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
@@ -15,6 +16,7 @@ import (
 	"github.com/restar-rl/restar/workflows"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 )
 
@@ -69,6 +71,32 @@ func hold(ctx context.Context, s store.Store, run string, r recipe.Recipe) error
 		return err
 	}
 	return fault.Userf("run %s exists with another recipe: %s; give this one another name with --run, or restore the recipe to continue the run", run, diff)
+}
+
+// duration is the time from a run's first start to its end: a run that was interrupted, or stopped and started again under
+// its name, is reported as a whole.
+func duration(ctx context.Context, c client.Client, run string) (time.Duration, error) {
+	id := workflows.RunID(run)
+	d, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return 0, fmt.Errorf("start and end of run %s: %w", run, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	began, ended := info.GetStartTime().AsTime(), info.GetCloseTime().AsTime()
+	for token := []byte(nil); ; {
+		r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id), NextPageToken: token})
+		if err != nil {
+			return 0, fmt.Errorf("start of run %s: %w", run, err)
+		}
+		for _, e := range r.GetExecutions() {
+			if t := e.GetStartTime().AsTime(); t.Before(began) {
+				began = t
+			}
+		}
+		if token = r.GetNextPageToken(); len(token) == 0 {
+			return ended.Sub(began), nil
+		}
+	}
 }
 
 // ended tells whether a run was stopped by a person before its recipe was done.

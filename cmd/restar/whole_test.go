@@ -94,4 +94,6 @@ func TestOneCommandTrainsIsInterruptedAndGoesOn(t *testing.T) {
 	}
 	code, out = run(t, "eval", filepath.Join(dir, "model"), rows, "--dir", dir, "--samples", "2", "--response-tokens", "32", "--isolation", "B")
 	want(t, "evaluation of the trained model", code, 0, out, "avg@2", "is done")
+
+	t.Run("TheExportedModelTrainsOnAStackOfOnesOwn", func(t *testing.T) { trainOnOwnStack(t, filepath.Join(dir, "model")) })
 }

@@ -20,11 +20,11 @@ if ! command -v go >/dev/null; then
 fi
 ((${#missing[@]})) || exit 0
 
-install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+install=(install --yes --no-install-recommends "${missing[@]}")
 if ((EUID != 0)); then
   {
-    echo "restar: these Debian packages are missing, and installing them needs root. Run this, then the same command again:"
-    echo "    sudo ${install[*]}"
+    echo "restar: Debian packages are missing, and installing them needs root. Run this as root, then the same command again:"
+    echo "    apt-get update && apt-get ${install[*]}"
   } >&2
   exit 2
 fi
@@ -34,7 +34,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Another apt may hold the lock for a while after boot; ten minutes is longer than unattended upgrades of a fresh machine.
 wait=(-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 --quiet)
-if ! { apt-get "${wait[@]}" update && apt-get "${wait[@]}" "${install[@]:1}"; } >"$log" 2>&1; then
+if ! { apt-get "${wait[@]}" update && apt-get "${wait[@]}" "${install[@]}"; } >"$log" 2>&1; then
   cat "$log" >&2
   echo "restar: the packages could not be installed (above); mend that and run the same command again" >&2
   exit 2

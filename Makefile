@@ -40,15 +40,15 @@ workflowcheck: $(CACHE)/workflowcheck-$(WORKFLOWCHECK)/workflowcheck
 
 # Replays of recorded histories are tests of workflows.
 unit:
-	go test ./...
-	cd cmd/restar-devserver && go test ./...
+	go test -timeout 30m ./...
+	cd cmd/restar-devserver && go test -timeout 30m ./...
 
 chaos-short: build
 	go run ./cmd/restar-chaos
 
 bench-quickstart: build
 	rm -rf .run/bench
-	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir .run/bench --figures .bench/quickstart.json
+	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir .run/bench --figures .bench/quickstart.json --require-gain 20
 
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...

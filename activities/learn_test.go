@@ -74,7 +74,7 @@ func call[T any](b *bench, fn any, in any) T {
 		b.t.Fatalf("%T: %v", in, err)
 	}
 	var out T
-	if v != nil {
+	if v != nil && v.HasValue() {
 		if err := v.Get(&out); err != nil {
 			b.t.Fatal(err)
 		}

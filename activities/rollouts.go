@@ -209,6 +209,9 @@ func (s *slice) audit(ctx context.Context, todo []int) error {
 	}
 	var events []store.Event
 	for _, sample := range todo {
+		if now.isFinal(sample) { // while this attempt waited for its engine, its heir finished the slice
+			return fmt.Errorf("sample %d of %s: %w", sample, s.group(), store.ErrSuperseded)
+		}
 		events = append(events, store.Event{Sampled: &store.Sampled{
 			Run: s.in.Run, Stage: s.in.Stage, Purpose: s.in.Purpose, Iteration: s.in.Iteration, Name: s.in.Round,
 			Ordinal: s.in.Ordinal, Slice: s.in.Slice, Sample: sample, FinalExisted: now.isFinal(sample),

@@ -78,21 +78,22 @@ func (s *RolloutState) fanOut(ctx workflow.Context, from, to int, p *Progress) e
 	return failed
 }
 
-// sampleSlice runs one slice. Weights that are not published any more are published again first.
+// sampleSlice runs one slice. Weights that are not published any more are published again first, as often as training drops
+// them before the slice has read them.
 func sampleSlice(ctx workflow.Context, in activities.SliceInput) (got activities.SliceResult, err error) {
 	to := on(ctx, activities.QueueRollout, longWork, "prompt %d, samples %d to %d", in.Ordinal, in.FirstSample, in.FirstSample+in.Samples-1)
-	err = workflow.ExecuteActivity(to, rollouts.Slice, in).Get(ctx, &got)
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || app.Type() != activities.ErrMissingWeights {
-		return got, err
+	for {
+		err = workflow.ExecuteActivity(to, rollouts.Slice, in).Get(ctx, &got)
+		var app *temporal.ApplicationError
+		if !errors.As(err, &app) || app.Type() != activities.ErrMissingWeights {
+			return got, err
+		}
+		again := activities.BeginStageInput{Run: in.Run, Stage: in.Weights.Stage, StageIndex: in.StageIndex, From: in.Weights}
+		publish := on(ctx, activities.QueueTrainer, longWork, "publish %s again", in.Weights.Version)
+		if err := workflow.ExecuteActivity(publish, trainer.PublishWeights, again).Get(ctx, nil); err != nil {
+			return got, err
+		}
 	}
-	again := activities.BeginStageInput{Run: in.Run, Stage: in.Weights.Stage, StageIndex: in.StageIndex, From: in.Weights}
-	publish := on(ctx, activities.QueueTrainer, longWork, "publish %s again", in.Weights.Version)
-	if err := workflow.ExecuteActivity(publish, trainer.PublishWeights, again).Get(ctx, nil); err != nil {
-		return got, err
-	}
-	err = workflow.ExecuteActivity(to, rollouts.Slice, in).Get(ctx, &got)
-	return got, err
 }
 
 func (s *RolloutState) perPrompt() int {

@@ -68,6 +68,7 @@ func (t *trial) canonical(ctx context.Context, v *verdict) (map[string]string, e
 		return nil, err
 	}
 	v.extremes.Calls += e.Calls
+	v.extremes.Timeouts += e.Timeouts
 	v.extremes.MaxCPU = max(v.extremes.MaxCPU, e.MaxCPU)
 	v.extremes.MaxWall = max(v.extremes.MaxWall, e.MaxWall)
 	return activities.Canonical(ctx, objects, runName)
@@ -102,8 +103,8 @@ func (v verdict) print() {
 	}
 	fmt.Printf("audit: %d trajectories sampled, %d regenerated; %d steps applied, %d of them in replays, %d twice\n",
 		v.counts.Sampled, v.counts.TrajectoriesRegenerated, v.counts.Applied, v.counts.Replayed, v.counts.StepsAppliedTwice)
-	fmt.Printf("tool calls: %d; the longest took %.2f s CPU of %.0f and %.2f s wall of %.0f\n",
-		v.extremes.Calls, v.extremes.MaxCPU, v.limits.CPUSecs, v.extremes.MaxWall, v.limits.WallSecs)
+	fmt.Printf("tool calls: %d, %d timed out; the longest took %.0f ms CPU of %.0f and %.0f ms wall of %.0f\n",
+		v.extremes.Calls, v.extremes.Timeouts, 1000*v.extremes.MaxCPU, 1000*v.limits.CPUSecs, 1000*v.extremes.MaxWall, 1000*v.limits.WallSecs)
 }
 
 // check says what is wrong, if anything.
@@ -120,8 +121,9 @@ func (v verdict) check() error {
 	demand(v.counts.TrajectoriesRegenerated == 0, "%d trajectories regenerated, want 0", v.counts.TrajectoriesRegenerated)
 	demand(v.counts.StepsAppliedTwice == 0, "%d steps applied twice, want 0", v.counts.StepsAppliedTwice)
 	demand(v.extremes.Calls > 0, "no tool call was made")
+	demand(v.extremes.Timeouts == 0, "%d tool calls timed out, want 0: their outcome may depend on the machine", v.extremes.Timeouts)
 	demand(2*v.extremes.MaxCPU < v.limits.CPUSecs && 2*v.extremes.MaxWall < v.limits.WallSecs,
-		"a tool call came within half of its limits (%.2f s CPU, %.2f s wall): its outcome may depend on the machine", v.extremes.MaxCPU, v.extremes.MaxWall)
+		"a tool call came within half of its limits (%.0f ms CPU, %.0f ms wall): its outcome may depend on the machine", 1000*v.extremes.MaxCPU, 1000*v.extremes.MaxWall)
 	return errors.Join(errs...)
 }
 

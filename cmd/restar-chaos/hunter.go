@@ -18,6 +18,7 @@ type hunter struct {
 	begin time.Time
 	left  []kill
 	done  []string
+	last  *kill // the newest kill, while it is to be confirmed that the command died of it
 }
 
 // hunt kills until the command ends.
@@ -32,23 +33,34 @@ func (h *hunter) hunt(ctx context.Context, supervisor int, done <-chan struct{})
 			return
 		case <-time.After(wait):
 		}
-		if h.strike(h.left[0].victim, supervisor) {
+		if next := h.left[0]; h.strike(next.victim, supervisor) {
 			h.left = h.left[1:]
+			if next.victim == theTree || next.victim == theSupervisor {
+				h.last = &next
+			}
 		}
 		ready = time.Now().Add(calmAfterKill)
 	}
 }
 
-// strike kills one victim with SIGKILL and reports whether it was there.
+// confirm takes back a kill of the supervisor that the command did not die of: it had ended just before.
+func (h *hunter) confirm(killed bool) {
+	if h.last != nil && !killed {
+		h.left = append([]kill{*h.last}, h.left...)
+		h.done = h.done[:len(h.done)-1]
+	}
+	h.last = nil
+}
+
+// strike kills one victim with SIGKILL and reports whether it was there. Of a whole tree that is the supervisor, the first
+// of its processes: the others may be dead already, or be killed by the kernel with it.
 func (h *hunter) strike(v victim, supervisor int) bool {
 	pids := h.pids(v, supervisor)
-	if len(pids) == 0 {
+	if len(pids) == 0 || syscall.Kill(pids[0], syscall.SIGKILL) != nil {
 		return false
 	}
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && v != theTree {
-			return false
-		}
+	for _, pid := range pids[1:] {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	what := fmt.Sprintf("%s at %.1f s", v, time.Since(h.begin).Seconds())
 	fmt.Println("killed", what)

@@ -72,6 +72,7 @@ func (t *trial) once(ctx context.Context, points []string, h *hunter) error {
 	err = cmd.Wait()
 	close(done)
 	<-hunted
+	h.confirm(wasKilled(err))
 	return err
 }
 

@@ -1,11 +1,11 @@
 package machine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
-	"golang.org/x/sys/unix"
 )
 
 // Output is a path that a command will write: a file, or a folder of files.
@@ -15,8 +15,8 @@ type Output struct {
 	Fix    string // how the user chooses another place, e.g. "choose another with --dir"
 }
 
-// Writable makes sure that every output can be written later. It writes nothing: what does not exist yet is judged by the
-// nearest folder above it.
+// Writable makes sure that every output can be written later. It leaves nothing behind: what does not exist yet is judged by
+// the nearest folder above it.
 func Writable(outputs ...Output) error {
 	for _, o := range outputs {
 		if err := o.check(); err != nil {
@@ -50,14 +50,30 @@ func (o Output) check() error {
 	}
 }
 
-// allowed asks the kernel whether this process may write at an existing path.
+// allowed tries to write at an existing path and leaves it as it was: rights alone do not tell of read-only or virtual file
+// systems.
 func (o Output) allowed(at string) error {
-	mode := uint32(unix.W_OK)
-	if st, err := os.Stat(at); err == nil && st.IsDir() {
-		mode |= unix.X_OK // entries are made in it
-	}
-	if err := unix.Faccessat(unix.AT_FDCWD, at, mode, unix.AT_EACCESS); err != nil {
-		return fault.Userf("%s cannot be written: %s: %v; mend its permissions or %s", o.Path, at, err, o.Fix)
+	if err := try(at); err != nil {
+		return fault.Userf("%s cannot be written: %w; mend that or %s", o.Path, err, o.Fix)
 	}
 	return nil
+}
+
+func try(at string) error {
+	st, err := os.Stat(at)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		f, err := os.OpenFile(at, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	f, err := os.CreateTemp(at, ".restar-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

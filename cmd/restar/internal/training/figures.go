@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workflows"
@@ -85,7 +86,7 @@ func (f Figures) write(path string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+		return fault.AsUser(err)
 	}
-	return os.WriteFile(path, append(body, '\n'), 0o644)
+	return fault.AsUser(os.WriteFile(path, append(body, '\n'), 0o644))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/display"
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/machine"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
 	"github.com/restar-rl/restar/workers/recipe"
@@ -25,11 +26,11 @@ func finish(ctx context.Context, d *display.Display, s *session.Session, r recip
 		return fmt.Errorf("report of run %s: %w", o.Run, err)
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return err
+		return fault.AsUser(err)
 	}
 	page, model := o.results(r)
 	if err := os.WriteFile(page, report, 0o644); err != nil {
-		return err
+		return fault.AsUser(err)
 	}
 	if model != "" {
 		if err := fetchModel(ctx, s.Store, o.Run, model); err != nil {
@@ -120,7 +121,7 @@ func fetchModel(ctx context.Context, s store.Store, run, dir string) error {
 		return fmt.Errorf("model of run %s: %w", run, err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return fault.AsUser(err)
 	}
 	for _, e := range entries {
 		body, _, err := s.Get(ctx, e.Key)
@@ -128,7 +129,7 @@ func fetchModel(ctx context.Context, s store.Store, run, dir string) error {
 			return fmt.Errorf("model of run %s: %w", run, err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, path.Base(e.Key)), body, 0o644); err != nil {
-			return err
+			return fault.AsUser(err)
 		}
 	}
 	return nil

@@ -33,13 +33,20 @@ func (h *hunter) hunt(ctx context.Context, supervisor int, done <-chan struct{})
 			return
 		case <-time.After(wait):
 		}
-		if next := h.left[0]; h.strike(next.victim, supervisor) {
-			h.left = h.left[1:]
-			if next.victim == theTree || next.victim == theSupervisor {
-				h.last = &next
-			}
-		}
+		h.kill(supervisor)
 		ready = time.Now().Add(calmAfterKill)
+	}
+}
+
+// kill carries out the next kill of the plan, if its victim is there.
+func (h *hunter) kill(supervisor int) {
+	next := h.left[0]
+	if !h.strike(next.victim, supervisor) {
+		return
+	}
+	h.left = h.left[1:]
+	if next.victim == theTree || next.victim == theSupervisor {
+		h.last = &next
 	}
 }
 

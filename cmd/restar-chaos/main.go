@@ -24,7 +24,7 @@ func main() {
 	flag.StringVar(&o.recipe, "recipe", "deploy/recipes/chaos.yaml", "the recipe to run")
 	flag.StringVar(&o.dir, "dir", "", "folder for the runs' data (default: a temporary one, removed at the end)")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the moments of the kills")
-	flag.IntVar(&o.seeded, "seeded", len(namedPoints), "kills at seeded moments (default: as many as at named points)")
+	flag.IntVar(&o.seeded, "seeded", len(namedPoints), "kills at seeded moments; by default as many as at named points")
 	flag.StringVar(&o.figures, "figures", ".bench/chaos-short.json", "where the figures go")
 	flag.DurationVar(&o.deadline, "deadline", 20*time.Minute, "the longest the whole test may take")
 	flag.Parse()

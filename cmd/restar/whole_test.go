@@ -53,6 +53,22 @@ func want(t *testing.T, step string, code, wantCode int, out string, parts ...st
 	}
 }
 
+// minutes reads how long a run took from a file of figures.
+func minutes(t *testing.T, path string) float64 {
+	t.Helper()
+	var f struct {
+		Minutes float64 `json:"minutes_after_build"`
+	}
+	body, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(body, &f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Minutes
+}
+
 func TestOneCommandTrainsIsInterruptedAndGoesOn(t *testing.T) {
 	devserver(t)
 	text := func(seed string) []string {
@@ -77,8 +93,12 @@ func TestOneCommandTrainsIsInterruptedAndGoesOn(t *testing.T) {
 		}
 	}
 
-	code, out = run(t, "run", recipe, "--dir", dir, "--json")
+	again := filepath.Join(dir, "again.json")
+	code, out = run(t, "run", recipe, "--dir", dir, "--json", "--figures", again)
 	want(t, "finished already", code, 0, out)
+	if a, b := minutes(t, filepath.Join(dir, "figures.json")), minutes(t, again); a <= 0 || a != b {
+		t.Errorf("the run took %v minutes, and %v when asked again; want the time from its first start to its end", a, b)
+	}
 	for line := range strings.Lines(out) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("--json printed %q", line)

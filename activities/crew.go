@@ -27,8 +27,8 @@ type heldEngine struct {
 	run     string
 	weights Weights
 	users   int
-	ready   chan struct{} // closed when engine or err is set
-	engine  *engine.Engine
+	ready   chan struct{}  // closed when engine or err is set
+	engine  *engine.Engine // before ready: an idle one of the same run, whose memory is taken over
 	err     error
 }
 
@@ -36,7 +36,7 @@ type heldEngine struct {
 func (e *Engines) Use(ctx context.Context, run string, w Weights) (eng agent.Engine, done func(), err error) {
 	h, mine := e.claim(run, w)
 	if mine {
-		h.engine, h.err = e.start(ctx, run, w)
+		h.engine, h.err = e.start(ctx, run, w, h.engine)
 		close(h.ready)
 	}
 	done = func() { e.giveBack(h) }
@@ -53,10 +53,21 @@ func (e *Engines) Use(ctx context.Context, run string, w Weights) (eng agent.Eng
 	return h.engine, done, nil
 }
 
-func (e *Engines) start(ctx context.Context, run string, w Weights) (*engine.Engine, error) {
+// start makes the engine of a policy, in an idle one's memory if there is one: a KV cache is hundreds of megabytes, and a new
+// policy comes every step.
+func (e *Engines) start(ctx context.Context, run string, w Weights, idle *engine.Engine) (*engine.Engine, error) {
 	m, err := e.Policies.Load(ctx, run, w)
+	if err == nil && idle != nil {
+		err = idle.Swap(ctx, m, w.Version)
+	}
 	if err != nil {
+		if idle != nil {
+			idle.Close()
+		}
 		return nil, err
+	}
+	if idle != nil {
+		return idle, nil
 	}
 	opt := e.Options
 	if e.KVBytes > 0 {
@@ -76,9 +87,23 @@ func (e *Engines) claim(run string, w Weights) (h *heldEngine, mine bool) {
 			return h, false
 		}
 	}
-	h = &heldEngine{run: run, weights: w, users: 1, ready: make(chan struct{})}
+	h = &heldEngine{run: run, weights: w, users: 1, ready: make(chan struct{}), engine: e.takeIdle(run)}
 	e.held = append(e.held, h)
 	return h, true
+}
+
+// takeIdle removes the least recently used idle engine of a run, if there are as many engines as may be held.
+func (e *Engines) takeIdle(run string) *engine.Engine {
+	if len(e.held) < enginesHeld {
+		return nil
+	}
+	for i, h := range e.held {
+		if h.users == 0 && h.run == run && h.engine != nil && !h.failed() {
+			e.held = append(e.held[:i:i], e.held[i+1:]...)
+			return h.engine
+		}
+	}
+	return nil
 }
 
 func (h *heldEngine) failed() bool {

@@ -55,8 +55,9 @@ type Options struct {
 	KVBytes      int // memory for the KV cache of one policy; 0 is DefaultKVBytes
 }
 
-// DefaultKVBytes keeps both policies of a rollout worker well inside a small machine.
-const DefaultKVBytes = 512 << 20
+// DefaultKVBytes holds a full batch of the quickstart's model (256 sequences of 500 tokens at 2 KiB), twice over two policies,
+// well inside a small machine.
+const DefaultKVBytes = 256 << 20
 
 const (
 	// slicesAtOnce fills the engine's batch of 256 rows with slices of 8 samples; more would only wait for blocks.

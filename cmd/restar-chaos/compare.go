@@ -54,7 +54,9 @@ func compare(ctx context.Context, calm, storm *trial) (verdict, error) {
 		return v, err
 	}
 	v.counts = store.CountAudit(events)
-	return v, nil
+	again, err := regenerated(ctx, objects)
+	v.counts.TrajectoriesRegenerated += again
+	return v, err
 }
 
 // canonical reads what a trial's run decided, and how long its tool calls took.

@@ -132,6 +132,8 @@ func checkFile(key, path string) error {
 		return fmt.Errorf("%s: %w", key, err)
 	case st.IsDir():
 		return fmt.Errorf("%s: %s is a folder; give a JSONL file", key, path)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s: %s is a device or a pipe (%s), which may have no end; give a JSONL file", key, path, st.Mode())
 	}
 	return nil
 }

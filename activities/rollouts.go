@@ -57,7 +57,8 @@ func (r *Rollouts) Slice(ctx context.Context, in SliceInput) (SliceResult, error
 	if todo := logs.unfinished(in); len(todo) > 0 {
 		work := &slice{Rollouts: r, in: in, rec: rec, journal: journal, logs: logs, progress: progress}
 		if err := work.finish(ctx, todo); err != nil {
-			return SliceResult{}, missing(errors.Join(err, journal.Close(ctx)))
+			_ = journal.Close(ctx) // the turns that it could not write are sampled again, to the same tokens
+			return SliceResult{}, missing(err)
 		}
 	}
 	if err := journal.Close(ctx); err != nil {

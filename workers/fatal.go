@@ -7,6 +7,7 @@ import (
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/workers/store"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
 )
 
 // mendable is a worker interceptor that tells failures which only a person can mend from those that a retry can: a full
@@ -29,8 +30,13 @@ type mendableActivity struct {
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
 func (m *mendableActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	out, err := m.Next.ExecuteActivity(ctx, in)
-	if errors.Is(err, store.ErrNoSpace) {
+	var typed *temporal.ApplicationError
+	switch {
+	case errors.Is(err, store.ErrNoSpace):
 		err = activities.InputError(err)
+	case errors.As(err, &typed) && error(typed) != err && typed.NonRetryable():
+		// The server reads the outermost error only: the type travels outward with all that was said around it.
+		err = temporal.NewNonRetryableApplicationError(err.Error(), typed.Type(), err)
 	}
 	return out, err
 }

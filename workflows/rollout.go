@@ -63,7 +63,9 @@ func (s *RolloutState) fanOut(ctx workflow.Context, from, to int, p *Progress) e
 			defer window.Release(1)
 			got, err := sampleSlice(ctx, in)
 			if err != nil {
-				failed = err
+				if failed == nil { // the others only report that they were cancelled for it
+					failed = err
+				}
 				cancel()
 				return
 			}

@@ -265,6 +265,15 @@ func TestALostWorkerCostsARetryAndABadInputEndsTheRun(t *testing.T) {
 	}
 }
 
+func TestAFailedRoundSaysItsCause(t *testing.T) {
+	w := &world{failOnce: map[string]error{"slice stage1/000001/2/0": temporal.NewNonRetryableApplicationError("problem 2 is too long", activities.ErrInput, nil)}}
+	env := newEnv(t, w)
+	env.ExecuteWorkflow(TrainingRun, RunInput{Run: "r", Recipe: testRecipe()})
+	if said, ok := activities.IsInputError(env.GetWorkflowError()); !ok || said != "problem 2 is too long" {
+		t.Errorf("the run ended with %v, want the slice's own failure", env.GetWorkflowError())
+	}
+}
+
 func TestMissingWeightsArePublishedAgain(t *testing.T) {
 	gone := temporal.NewNonRetryableApplicationError("gone", activities.ErrMissingWeights, nil)
 	w := &world{failOnce: map[string]error{"slice stage1/000001/2/0": gone}}

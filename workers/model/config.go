@@ -188,15 +188,15 @@ func (f *configFile) theta() (float64, error) {
 // Validate reports the first impossible field.
 func (c Config) Validate() error {
 	for _, f := range []struct {
-		name  string
-		value int
+		name        string
+		value, most int // most is far beyond any published model, and keeps every product of sizes within an int
 	}{
-		{"vocab_size", c.VocabSize}, {"hidden_size", c.HiddenSize}, {"intermediate_size", c.IntermediateSize},
-		{"num_hidden_layers", c.Layers}, {"num_attention_heads", c.Heads}, {"num_key_value_heads", c.KVHeads},
-		{"head_dim", c.HeadDim}, {"max_position_embeddings", c.MaxPosition},
+		{"vocab_size", c.VocabSize, 1 << 22}, {"hidden_size", c.HiddenSize, 1 << 17}, {"intermediate_size", c.IntermediateSize, 1 << 19},
+		{"num_hidden_layers", c.Layers, 1 << 10}, {"num_attention_heads", c.Heads, 1 << 11}, {"num_key_value_heads", c.KVHeads, 1 << 11},
+		{"head_dim", c.HeadDim, 1 << 11}, {"max_position_embeddings", c.MaxPosition, 1 << 22},
 	} {
-		if f.value <= 0 {
-			return fmt.Errorf("%s is %d, want a positive number", f.name, f.value)
+		if f.value <= 0 || f.value > f.most {
+			return fmt.Errorf("%s is %d, want 1 to %d", f.name, f.value, f.most)
 		}
 	}
 	switch {

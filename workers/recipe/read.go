@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // Defaults holds the values that a recipe may leave out, with their sources.
@@ -51,10 +56,68 @@ func Read(path string) (Recipe, error) {
 // Parse decodes and checks a recipe. Errors show the line and name the key.
 func Parse(body []byte) (Recipe, error) {
 	r := Defaults()
-	if err := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict(), yaml.DisallowUnknownField()).Decode(&r); err != nil {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	dec := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict(), yaml.DisallowUnknownField())
+	switch err := dec.Decode(&r); {
+	case errors.Is(err, io.EOF):
+		return Recipe{}, errors.New("the file is empty; deploy/recipes/quickstart.yaml shows what a recipe holds")
+	case err != nil:
 		return Recipe{}, explain(err)
 	}
-	return r, r.Validate()
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Recipe{}, errors.New("the file holds more than one document; a recipe is one: delete what follows the line ---")
+	}
+	return r, errors.Join(exactNumbers(body), r.Validate())
+}
+
+// exactNumbers refuses numbers that the YAML reader would change to make them fit: a fraction where a count belongs, and
+// integers beyond 64 bits.
+func exactNumbers(body []byte) error {
+	file, err := parser.ParseBytes(body, 0)
+	if err != nil {
+		return explain(err)
+	}
+	var found numbers
+	for _, doc := range file.Docs {
+		if doc.Body != nil {
+			ast.Walk(&found, doc.Body)
+		}
+	}
+	return errors.Join(found.bad...)
+}
+
+// numbers gathers the number literals of a recipe that do not mean what they say.
+type numbers struct{ bad []error }
+
+// fractions are the keys whose values are real numbers.
+var fractions = map[string]bool{
+	"rope_theta": true, "held_out_share": true, "cpu_seconds": true, "wall_seconds": true, "learning_rate": true, "weight_decay": true,
+	"clip_low": true, "clip_high": true, "beta1": true, "beta2": true, "max_grad_norm": true, "temperature": true, "max_all_correct": true,
+}
+
+// Visit implements ast.Visitor.
+func (n *numbers) Visit(node ast.Node) ast.Visitor {
+	pair, ok := node.(*ast.MappingValueNode)
+	if !ok {
+		return n
+	}
+	key, value := pair.Key.String(), pair.Value
+	switch value.Type() {
+	case ast.FloatType:
+		if !fractions[key] {
+			n.bad = append(n.bad, fmt.Errorf("line %d: %s is %s, want a whole number", value.GetToken().Position.Line, key, value))
+		}
+	case ast.IntegerType:
+		if _, err := strconv.ParseInt(strings.ReplaceAll(value.GetToken().Value, "_", ""), 0, 64); err != nil && key != "seed" {
+			n.bad = append(n.bad, fmt.Errorf("line %d: %s is %s, beyond 64 bits", value.GetToken().Position.Line, key, value))
+		}
+	}
+	if key == "seed" {
+		if _, err := strconv.ParseUint(strings.ReplaceAll(value.GetToken().Value, "_", ""), 0, 64); err != nil {
+			n.bad = append(n.bad, fmt.Errorf("line %d: seed is %s, want a whole number of at most 64 bits", value.GetToken().Position.Line, value))
+		}
+	}
+	return n
 }
 
 // explain shows the lines around a decoding error. An unknown key is named with its line and the fix.

@@ -31,8 +31,8 @@ func (r Recipe) Validate() error {
 		seen[s.Name] = true
 	}
 	r.Eval.check(&c)
-	c.that(r.Checkpoint.Every > 0, "checkpoint.every_steps", r.Checkpoint.Every, "a positive number")
-	c.that(r.Checkpoint.Keep >= 2, "checkpoint.keep", r.Checkpoint.Keep, "2 or more: the newest may be in the process of being saved")
+	c.within("checkpoint.every_steps", r.Checkpoint.Every, maxSteps)
+	c.that(r.Checkpoint.Keep >= 2 && r.Checkpoint.Keep <= maxSteps, "checkpoint.keep", r.Checkpoint.Keep, "2 or more: the newest may be in the process of being saved")
 	r.checkLengths(&c)
 	return errors.Join(c...)
 }
@@ -58,22 +58,22 @@ func (m Model) check(c *checks) {
 		return
 	}
 	i := *m.Init
-	c.positive("model.init.hidden_size", i.Hidden)
-	c.positive("model.init.num_hidden_layers", i.Layers)
-	c.positive("model.init.num_attention_heads", i.Heads)
-	c.positive("model.init.num_key_value_heads", i.KVHeads)
+	c.within("model.init.hidden_size", i.Hidden, 1<<16)
+	c.within("model.init.num_hidden_layers", i.Layers, 1<<10)
+	c.within("model.init.num_attention_heads", i.Heads, 1<<10)
+	c.within("model.init.num_key_value_heads", i.KVHeads, 1<<10)
 	c.that(i.KVHeads > 0 && i.Heads%max(i.KVHeads, 1) == 0, "model.init.num_key_value_heads", i.KVHeads, fmt.Sprintf("a divisor of num_attention_heads (%d)", i.Heads))
-	c.that(i.HeadDim > 0 && i.HeadDim%2 == 0, "model.init.head_dim", i.HeadDim, "a positive even number (rotary pairs)")
-	c.positive("model.init.intermediate_size", i.Intermediate)
-	c.that(i.Vocab >= 320, "model.init.vocab_size", i.Vocab, "320 or more (256 bytes, the markers and room for merges)")
+	c.that(i.HeadDim > 0 && i.HeadDim <= 1024 && i.HeadDim%2 == 0, "model.init.head_dim", i.HeadDim, "an even number from 2 to 1024 (rotary pairs)")
+	c.within("model.init.intermediate_size", i.Intermediate, 1<<18)
+	c.that(i.Vocab >= 320 && i.Vocab <= 1<<20, "model.init.vocab_size", i.Vocab, "320 (256 bytes, the markers and room for merges) to 1048576")
 	c.that(finite(i.RopeTheta) && i.RopeTheta > 1, "model.init.rope_theta", i.RopeTheta, "a number above 1")
-	c.positive("model.init.max_position_embeddings", i.MaxPosition)
+	c.within("model.init.max_position_embeddings", i.MaxPosition, 1<<20)
 }
 
 func (d Data) check(c *checks, training bool) {
 	g := d.Generated()
 	for key, n := range map[string]int{"problems": g.Problems, "held_out": g.HeldOut, "demonstrations": g.Demos} {
-		c.that(n >= 0, "data.generate."+key, n, "0 or more")
+		c.that(n >= 0 && n <= 1<<24, "data.generate."+key, n, "0 to 16777216")
 	}
 	if training {
 		c.that((d.Problems != "") != (g.Problems > 0), "data.problems", d.Problems, "either a file, or data.generate.problems")
@@ -95,31 +95,31 @@ func (d Data) check(c *checks, training bool) {
 func (a Agent) check(c *checks) {
 	c.that(a.Tool != "", "agent.tool", a.Tool, "the tool's name")
 	c.that(a.CallsPerTurn >= 1 && a.CallsPerTurn <= 16, "agent.calls_per_turn", a.CallsPerTurn, "1 to 16")
-	c.that(a.StreamChars >= 16, "agent.stream_chars", a.StreamChars, "16 or more")
-	c.that(a.ResponseChars >= 64, "agent.tool_response_chars", a.ResponseChars, "64 or more")
-	c.positive("agent.max_prompt_tokens", a.MaxPromptTokens)
+	c.that(a.StreamChars >= 16 && a.StreamChars <= 1<<20, "agent.stream_chars", a.StreamChars, "16 to 1048576")
+	c.that(a.ResponseChars >= 64 && a.ResponseChars <= 1<<20, "agent.tool_response_chars", a.ResponseChars, "64 to 1048576")
+	c.within("agent.max_prompt_tokens", a.MaxPromptTokens, 1<<20)
 }
 
 func (s Sandbox) check(c *checks) {
 	c.that(s.Isolation == "A" || s.Isolation == "B", "sandbox.isolation", s.Isolation, "A (memory cgroup) or B (per-process limits)")
 	c.that(finite(s.CPUSecs) && s.CPUSecs > 0 && s.CPUSecs <= 600, "sandbox.cpu_seconds", s.CPUSecs, "above 0, at most 600")
-	c.that(finite(s.WallSecs) && s.WallSecs >= s.CPUSecs, "sandbox.wall_seconds", s.WallSecs, fmt.Sprintf("at least cpu_seconds (%v)", s.CPUSecs))
-	c.that(s.MemoryMB >= 64, "sandbox.memory_mb", s.MemoryMB, "64 or more")
+	c.that(finite(s.WallSecs) && s.WallSecs >= s.CPUSecs && s.WallSecs <= 3600, "sandbox.wall_seconds", s.WallSecs, fmt.Sprintf("cpu_seconds (%v) to 3600", s.CPUSecs))
+	c.that(s.MemoryMB >= 64 && s.MemoryMB <= 1<<20, "sandbox.memory_mb", s.MemoryMB, "64 to 1048576")
 }
 
 func (s SFT) check(c *checks, d Data) {
-	c.that(s.Steps >= 0, "sft.steps", s.Steps, "0 or more")
+	c.that(s.Steps >= 0 && s.Steps <= maxSteps, "sft.steps", s.Steps, "0 to 1000000")
 	if s.Steps == 0 {
 		return
 	}
 	has := d.Demos != "" || d.Generated().Demos > 0
 	c.that(has, "sft.steps", s.Steps, "0, or data.demonstrations (or data.generate.demonstrations) to learn from")
-	c.positive("sft.batch", s.Batch)
+	c.within("sft.batch", s.Batch, 1<<16)
 	c.rate("sft.learning_rate", s.LR)
 	c.that(s.Schedule == "cosine" || s.Schedule == "constant", "sft.schedule", s.Schedule, "cosine or constant")
 	c.that(s.Warmup >= 0 && s.Warmup <= s.Steps, "sft.warmup_steps", s.Warmup, fmt.Sprintf("0 to steps (%d)", s.Steps))
 	c.that(finite(s.Decay) && s.Decay >= 0, "sft.weight_decay", s.Decay, "0 or more")
-	c.positive("sft.save_every", s.SaveEvery)
+	c.within("sft.save_every", s.SaveEvery, maxSteps)
 }
 
 func (r RL) check(c *checks) {
@@ -128,7 +128,7 @@ func (r RL) check(c *checks) {
 	c.that(finite(r.ClipLow) && r.ClipLow > 0 && r.ClipLow < 1, "rl.clip_low", r.ClipLow, "between 0 and 1")
 	c.that(finite(r.ClipHigh) && r.ClipHigh >= r.ClipLow && r.ClipHigh < 1, "rl.clip_high", r.ClipHigh, fmt.Sprintf("clip_low (%v) to 1", r.ClipLow))
 	c.rate("rl.learning_rate", r.LR)
-	c.that(r.Warmup >= 0, "rl.warmup_steps", r.Warmup, "0 or more")
+	c.that(r.Warmup >= 0 && r.Warmup <= maxSteps, "rl.warmup_steps", r.Warmup, "0 to 1000000")
 	c.that(finite(r.Decay) && r.Decay >= 0, "rl.weight_decay", r.Decay, "0 or more")
 	c.that(r.Beta1 >= 0 && r.Beta1 < 1, "rl.beta1", r.Beta1, "0 to below 1")
 	c.that(r.Beta2 > 0 && r.Beta2 < 1, "rl.beta2", r.Beta2, "above 0, below 1")
@@ -138,28 +138,28 @@ func (r RL) check(c *checks) {
 
 func (s Stage) check(c *checks, at string, seen map[string]bool) {
 	c.that(nameForm.MatchString(s.Name) && !seen[s.Name], at+"name", s.Name, "a name of its own (lower-case letters, digits, hyphens; not sft, inputs, model, report or audit)")
-	c.positive(at+"steps", s.Steps)
-	c.positive(at+"prompts", s.Prompts)
-	c.that(s.Samples >= 2 && s.Samples < 1<<16, at+"samples", s.Samples, "2 or more")
+	c.within(at+"steps", s.Steps, maxSteps)
+	c.within(at+"prompts", s.Prompts, 1<<16)
+	c.that(s.Samples >= 2 && s.Samples < 1<<16, at+"samples", s.Samples, "2 to 65535")
 	c.that(s.Keep >= 2 && s.Keep <= s.Samples, at+"keep", s.Keep, fmt.Sprintf("2 to samples (%d)", s.Samples))
-	c.that(s.ResponseTokens >= 16, at+"response_tokens", s.ResponseTokens, "16 or more")
+	c.that(s.ResponseTokens >= 16 && s.ResponseTokens <= 1<<20, at+"response_tokens", s.ResponseTokens, "16 to 1048576")
 	c.that(s.Turns >= 1 && s.Turns < 4096, at+"turns", s.Turns, "1 to 4095")
 	c.that(finite(s.MaxAllCorrect) && s.MaxAllCorrect >= 0 && s.MaxAllCorrect < 1, at+"max_all_correct", s.MaxAllCorrect, "0 (off) to below 1")
 	c.that(s.Window >= 0 && s.Window <= 1000, at+"window", s.Window, "0 to 1000 rounds")
 	c.that(s.Window == 0 || s.MaxAllCorrect > 0, at+"window", s.Window, "0 without max_all_correct")
 	if f := s.Filter; f != nil {
-		c.that(f.Samples >= 1 && f.Samples < 1<<16, at+"filter.samples", f.Samples, "1 or more")
-		c.positive(at+"filter.problems", f.Problems)
+		c.that(f.Samples >= 1 && f.Samples < 1<<16, at+"filter.samples", f.Samples, "1 to 65535")
+		c.within(at+"filter.problems", f.Problems, 1<<24)
 	}
 }
 
 func (e Eval) check(c *checks) {
-	c.positive("eval.problems", e.Problems)
-	c.that(e.Samples >= 1 && e.Samples < 1<<16, "eval.samples", e.Samples, "1 or more")
+	c.within("eval.problems", e.Problems, 1<<24)
+	c.that(e.Samples >= 1 && e.Samples < 1<<16, "eval.samples", e.Samples, "1 to 65535")
 	c.that(finite(e.Temperature) && e.Temperature >= 0 && e.Temperature <= 2, "eval.temperature", e.Temperature, "0 to 2")
 	c.that(e.Turns >= 1 && e.Turns < 4096, "eval.turns", e.Turns, "1 to 4095")
-	c.that(e.Tokens >= 16, "eval.response_tokens", e.Tokens, "16 or more")
-	c.that(e.EverySteps >= 0, "eval.every_steps", e.EverySteps, "0 or more")
+	c.that(e.Tokens >= 16 && e.Tokens <= 1<<20, "eval.response_tokens", e.Tokens, "16 to 1048576")
+	c.that(e.EverySteps >= 0 && e.EverySteps <= maxSteps, "eval.every_steps", e.EverySteps, "0 to 1000000")
 }
 
 // checks gathers what is wrong with a recipe.
@@ -171,7 +171,14 @@ func (c *checks) that(ok bool, key string, found any, expected string) {
 	}
 }
 
-func (c *checks) positive(key string, n int) { c.that(n > 0, key, n, "a positive number") }
+// within demands a count from 1 to most. The maxima are far beyond any run, and small enough that no product of counts
+// overflows and every number fits its place in a store key or a random choice's address.
+func (c *checks) within(key string, n, most int) {
+	c.that(n >= 1 && n <= most, key, n, fmt.Sprintf("1 to %d", most))
+}
+
+// maxSteps is the largest count of steps or rounds: keys pad numbers to 6 digits.
+const maxSteps = 1_000_000
 
 func (c *checks) rate(key string, lr float64) {
 	c.that(finite(lr) && lr > 0 && lr <= 0.1, key, lr, "above 0, at most 0.1")

@@ -2,8 +2,7 @@ package activities
 
 import (
 	"context"
-	"fmt"
-	"sort"
+	"strings"
 
 	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/store"
@@ -45,35 +44,17 @@ func (t *Trainer) ExportModel(ctx context.Context, in ExportInput) (ExportResult
 	return exported(ctx, t.Store, in.Run)
 }
 
+// ModelPrefix begins the files of a run's exported model folder, each under its own name.
+func ModelPrefix(run string) string { return store.ArtifactsPrefix(run, exportStage) }
+
 // exported lists the files of a run's model folder.
 func exported(ctx context.Context, s store.Store, run string) (ExportResult, error) {
-	prefix := modelKey(run, "")
-	prefix = prefix[:len(prefix)-len("%")] // an empty name's own mark
-	entries, err := s.List(ctx, prefix)
-	out := ExportResult{Prefix: prefix}
+	out := ExportResult{Prefix: ModelPrefix(run)}
+	entries, err := s.List(ctx, out.Prefix)
 	for _, e := range entries {
-		out.Files = append(out.Files, e.Key[len(prefix):])
+		out.Files = append(out.Files, strings.TrimPrefix(e.Key, out.Prefix))
 	}
-	sort.Strings(out.Files)
 	return out, err
-}
-
-// ModelFolder reads the exported model of a run: file names and contents.
-func ModelFolder(ctx context.Context, s store.Store, run string) (map[string][]byte, error) {
-	list, err := exported(ctx, s, run)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]byte{}
-	for _, name := range list.Files {
-		if out[name], _, err = s.Get(ctx, list.Prefix+name); err != nil {
-			return nil, err
-		}
-	}
-	if len(out[model.WeightsFile]) == 0 {
-		return nil, fmt.Errorf("run %s has no exported model", run)
-	}
-	return out, nil
 }
 
 // PublishWeights publishes a version again that was dropped: from its checkpoint, or by a replay that must reach its digest.

@@ -86,25 +86,11 @@ func emptyModel(ctx context.Context, s store.Store, run string) (*model.Model, e
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := parseConfig(body)
+	cfg, err := model.ParseConfig(body)
 	if err != nil {
 		return nil, err
 	}
 	return model.New(cfg, 0)
-}
-
-// parseConfig reads a config.json through the reader for files, which is the strict one.
-func parseConfig(body []byte) (model.Config, error) {
-	dir, err := os.MkdirTemp("", "restar-config-")
-	if err != nil {
-		return model.Config{}, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, model.ConfigFile)
-	if err := os.WriteFile(path, body, 0o600); err != nil {
-		return model.Config{}, err
-	}
-	return model.ReadConfig(path)
 }
 
 // files reads every file of a folder.

@@ -38,7 +38,7 @@ func ReadConfig(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("model config: %w", err)
 	}
-	c, err := parseConfig(raw)
+	c, err := ParseConfig(raw)
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -111,7 +111,8 @@ func (t *tokenID) UnmarshalJSON(b []byte) error {
 func (t tokenID) MarshalJSON() ([]byte, error) { return json.Marshal(t.id) }
 func (t tokenID) IsZero() bool                 { return t.id == nil }
 
-func parseConfig(raw []byte) (Config, error) {
+// ParseConfig is ReadConfig for the content of a config.json.
+func ParseConfig(raw []byte) (Config, error) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	f := configFile{MaxPosition: defaultMaxPosition, InitializerRange: defaultInitializerRange, HiddenAct: "silu"}

@@ -166,7 +166,7 @@ func TestAConfigThatAsksForOtherMathematicsIsRefusedByItsKey(t *testing.T) {
 		if changed == string(raw) {
 			t.Fatalf("%s is not in the file", c.old)
 		}
-		if _, err := parseConfig([]byte(changed)); err == nil || !strings.Contains(err.Error(), c.names) {
+		if _, err := ParseConfig([]byte(changed)); err == nil || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("with %s the error is %v, want one that names %s", c.replacement, err, c.names)
 		}
 	}

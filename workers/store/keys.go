@@ -69,8 +69,11 @@ func TimingsKey(run, stage string, iteration int) string {
 
 // ArtifactKey holds a named result of a stage: a report, a table, a tokenizer.
 func ArtifactKey(run, stage, name string) string {
-	return StagePrefix(run, stage) + "artifacts/" + segment(name)
+	return ArtifactsPrefix(run, stage) + segment(name)
 }
+
+// ArtifactsPrefix begins the named results of a stage.
+func ArtifactsPrefix(run, stage string) string { return StagePrefix(run, stage) + "artifacts/" }
 
 // AuditPrefix begins the audit segments of a run.
 func AuditPrefix(run string) string { return RunPrefix(run) + auditSegment + "/" }

@@ -116,7 +116,7 @@ func did(r recipe.Recipe) string {
 
 // fetchModel writes the exported policy as a Hugging Face folder.
 func fetchModel(ctx context.Context, s store.Store, run, dir string) error {
-	entries, err := s.List(ctx, store.StagePrefix(run, "model")+"artifacts/")
+	entries, err := s.List(ctx, activities.ModelPrefix(run))
 	if err != nil {
 		return fmt.Errorf("model of run %s: %w", run, err)
 	}

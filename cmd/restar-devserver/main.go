@@ -21,10 +21,14 @@ import (
 )
 
 // Exit codes: exitUsage is the caller's to fix (port, folder, space, version);
-// exitFault is the server's own.
+// exitFault is the server's own. The Go runtime ends a crash with exitUsage too,
+// so a supervisor, which sets envSupervised to 1, is told exitConfig (EX_CONFIG of
+// BSD's sysexits.h) instead.
 const (
-	exitFault = 1
-	exitUsage = 2
+	exitFault     = 1
+	exitUsage     = 2
+	exitConfig    = 78
+	envSupervised = "RESTAR_SUPERVISED"
 )
 
 // usageError is a condition that the caller can fix; its text says how.
@@ -52,8 +56,11 @@ func main() {
 
 func exitCode(err error) int {
 	var u usageError
-	if errors.As(err, &u) {
-		return exitUsage
+	switch {
+	case !errors.As(err, &u):
+		return exitFault
+	case os.Getenv(envSupervised) == "1":
+		return exitConfig
 	}
-	return exitFault
+	return exitUsage
 }

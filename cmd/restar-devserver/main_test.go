@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -134,6 +135,21 @@ func TestBadInputIsNamedWithTheFixAndExitCode2(t *testing.T) {
 	refused(t, []string{"--dir", dir, "--grpc", taken, "--s3", "0", "--ui", "0"}, taken, "frontend", "--grpc")
 	if entries, err := os.ReadDir(filepath.Join(dir, "s3")); err == nil {
 		t.Errorf("a refused start left objects: %v", entries)
+	}
+}
+
+func TestASupervisorIsToldBadInputByAnExitCodeThatNoCrashHas(t *testing.T) {
+	bad := usagef("port taken")
+	t.Setenv(envSupervised, "1")
+	if got := exitCode(bad); got != exitConfig {
+		t.Errorf("supervised: exit code %d, want %d", got, exitConfig)
+	}
+	if got := exitCode(errors.New("fault")); got != exitFault {
+		t.Errorf("a fault of its own: exit code %d, want %d", got, exitFault)
+	}
+	t.Setenv(envSupervised, "")
+	if got := exitCode(bad); got != exitUsage {
+		t.Errorf("by hand: exit code %d, want %d", got, exitUsage)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/workers/local"
 	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/spf13/cobra"
 )
@@ -20,7 +21,7 @@ func main() {
 	sandbox.MaybeChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the command in order, a second one at once
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(local.ExitCode(execute(ctx, os.Args[1:], os.Stdout, os.Stderr), fault.User))
 }
 
 // execute runs one command line and returns the exit code.

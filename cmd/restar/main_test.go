@@ -8,11 +8,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/workers/local"
 	"github.com/restar-rl/restar/workers/sandbox"
+	"golang.org/x/sys/unix"
 )
 
 // TestMain makes the test program a restar for the children that it starts: sandboxed interpreters and workers.
@@ -21,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(local.ExitCode(execute(ctx, os.Args[1:], os.Stdout, os.Stderr), fault.User))
 	}
 	os.Exit(m.Run())
 }
@@ -186,4 +190,70 @@ func TestAMissingServerProgramIsNamedWithHowToBuildIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	code, out := run(t, "run", writeRecipe(t), "--dir", filepath.Join(t.TempDir(), "data"))
 	wantUserError(t, code, out, "restar-devserver", "make build")
+}
+
+func TestAnInstructionPathThatTheProcessorLacksIsNamedAndNothingIsWritten(t *testing.T) {
+	t.Setenv("RESTAR_CPU_ISA", "mmx")
+	t.Setenv("RESTAR_DEVSERVER", "/bin/true")
+	dir := filepath.Join(t.TempDir(), "data")
+	code, out := run(t, "run", writeRecipe(t), "--dir", dir)
+	wantUserError(t, code, out, "RESTAR_CPU_ISA", `"mmx"`)
+	code, out = run(t, "doctor", "--dir", dir)
+	wantUserError(t, code, out, "BAD   numerics", "RESTAR_CPU_ISA")
+	code, out = run(t, "worker", "--roles", "cpu", "--temporal", "127.0.0.1:1", "--s3", "http://127.0.0.1:1", "--bucket", "b")
+	wantUserError(t, code, out, "credentials")
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	code, out = run(t, "worker", "--roles", "cpu", "--temporal", "127.0.0.1:1", "--s3", "http://127.0.0.1:1", "--bucket", "b")
+	wantUserError(t, code, out, "RESTAR_CPU_ISA")
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%s was made", dir)
+	}
+}
+
+// asNobody runs f with the rights on files of a user who owns none: root's own would open everything.
+func asNobody(t *testing.T, f func()) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _, _ = unix.SetfsuidRetUid(0) }()
+	}
+	f()
+}
+
+func TestAFolderThatMayNotBeEnteredIsToldFromOneThatIsNotThere(t *testing.T) {
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(closed, "data")
+	for _, command := range []string{"status", "doctor"} {
+		asNobody(t, func() {
+			code, out := run(t, command, "--dir", dir)
+			wantUserError(t, code, out, "permission denied", "mend", dir)
+			if strings.Contains(out, "no stack is running") || strings.Contains(out, "delete") {
+				t.Errorf("%s takes a closed folder for something else:\n%s", command, out)
+			}
+		})
+	}
+}
+
+func TestACheckThatWaitsForAPipeEndsAtCtrlC(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "recipe.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"recipe", "check", pipe}, {"run", pipe, "--dir", filepath.Join(t.TempDir(), "data")}} {
+		var out bytes.Buffer
+		if code := execute(ctx, args, &out, &out); code != 130 {
+			t.Errorf("%v: exit code %d, want 130:\n%s", args, code, out.String())
+		}
+	}
 }

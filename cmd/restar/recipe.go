@@ -14,11 +14,11 @@ func recipeCommand() *cobra.Command {
 		Short: "Check a recipe and every file that it names; nothing is started or written",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := inputs.ReadRecipe(args[0])
+			r, err := inputs.ReadRecipe(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if err := inputs.Check(r); err != nil {
+			if err := inputs.Check(cmd.Context(), r); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: recipe %s is in order: %d SFT steps, %d stages with %d steps\n", args[0], r.Name, r.SFT.Steps, len(r.Stages), r.Steps())

@@ -20,10 +20,6 @@ type Child struct {
 	LogFile string   // its output is appended here
 }
 
-// exitUsage is the exit code of our programs for what the user must mend:
-// starting them again changes nothing.
-const exitUsage = 2
-
 // spawner starts children from one OS thread that lives as long as it does:
 // the kernel sends a child its death signal when the *thread* that started it
 // ends, and Go ends threads as it likes.
@@ -69,7 +65,7 @@ func (s *spawner) start(c Child, pids *pidFile) (*process, error) {
 		p.log = st.Size()
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(append(os.Environ(), c.Env...), EnvSupervised+"=1")
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -115,7 +111,7 @@ func (p *process) end(grace time.Duration) {
 // user's to mend when the child said so by its exit code.
 func (p *process) failure(what string) error {
 	text := fmt.Sprintf("%s: %s %s after %v; the end of %s:\n%s", what, p.Name, p.state, time.Since(p.began).Round(time.Millisecond), p.LogFile, tail(p.LogFile, p.log, shownLines))
-	if p.state.ExitCode() == exitUsage {
+	if p.state.ExitCode() == ExitConfig {
 		return &UserError{text}
 	}
 	return errors.New(text)

@@ -24,7 +24,7 @@ type restarts struct{ quick int }
 // next returns the pause before the restart of p, which ended, or why there is
 // to be none.
 func (r *restarts) next(p *process) (time.Duration, error) {
-	if p.state.ExitCode() == exitUsage {
+	if p.state.ExitCode() == ExitConfig {
 		return 0, p.failure("it cannot run here")
 	}
 	if time.Since(p.began) >= steadyAfter {

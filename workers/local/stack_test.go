@@ -231,9 +231,15 @@ func TestAPortThatAStrangerHoldsIsNamedWithTheFix(t *testing.T) {
 func TestAServerThatCannotRunIsReportedInItsOwnWords(t *testing.T) {
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "fake")
-	must(t, os.WriteFile(fake, []byte("#!/bin/sh\necho 'no space: free some' >&2\nexit 2\n"), 0o700))
+	must(t, os.WriteFile(fake, []byte("#!/bin/sh\necho 'no space: free some' >&2\nexit $((76 + 2 * RESTAR_SUPERVISED))\n"), 0o700))
 	_, err := Start(t.Context(), Options{Dir: filepath.Join(dir, "data"), Binary: fake})
 	wantUserError(t, err, "no space: free some")
+	must(t, os.WriteFile(fake, []byte("#!/bin/sh\necho 'panic: index out of range' >&2\nexit 2\n"), 0o700))
+	_, err = Start(t.Context(), Options{Dir: filepath.Join(dir, "data"), Binary: fake})
+	var user *UserError
+	if err == nil || errors.As(err, &user) || !strings.Contains(err.Error(), "panic: index out of range") {
+		t.Errorf("a crash is reported as %v, want a fault of the server in its own words", err)
+	}
 }
 
 func TestAMissingServerSaysHowToBuildIt(t *testing.T) {

@@ -103,10 +103,56 @@ func TestAChildThatKeepsDyingEndsEverythingWithItsLastWords(t *testing.T) {
 func TestAChildThatCannotRunHereIsNotStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := &Supervisor{Dir: dir}
-	err := s.Supervise(t.Context(), []Child{shell(dir, "w", "echo the model folder is missing >&2; exit 2")})
+	err := s.Supervise(t.Context(), []Child{shell(dir, "w", "echo the model folder is missing >&2; exit $((76 + 2 * RESTAR_SUPERVISED))")})
 	wantUserError(t, err, "worker w", "the model folder is missing")
 	if body, _ := os.ReadFile(filepath.Join(dir, "logs", "w.log")); strings.Count(string(body), "missing") != 1 {
 		t.Errorf("it was started again: %q", body)
+	}
+}
+
+// crasher is the environment variable that makes this test binary run
+// TestCrashed as a Go process that dies of itself.
+const crasher = "LOCAL_TEST_CRASHER"
+
+func TestCrashed(t *testing.T) {
+	if os.Getenv(crasher) == "" {
+		t.Skip("only as a child of the test below")
+	}
+	go panic("index out of range") // outside of the test, which would catch it
+	select {}
+}
+
+func TestACrashOfTheGoRuntimeIsStartedAgainAndNotTheUsersToMend(t *testing.T) {
+	for name, child := range map[string]Child{
+		"panic":   {Name: "w", Args: []string{os.Args[0], "-test.run", "^TestCrashed$"}, Env: []string{crasher + "=1"}},
+		"SIGQUIT": shell("", "w", "exit 2"), // the runtime's answer to SIGQUIT and to the end of memory
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			child.LogFile = filepath.Join(dir, "logs", "w.log")
+			ctx, cancel := context.WithCancel(t.Context())
+			deaths := 0
+			s := &Supervisor{Dir: dir, OnExit: func(context.Context, Child) {
+				if deaths++; deaths == 3 {
+					cancel()
+				}
+			}}
+			if err := s.Supervise(ctx, []Child{child}); err != nil || deaths != 3 {
+				t.Errorf("error %v after %d starts, want that it is started again and again", err, deaths)
+			}
+		})
+	}
+}
+
+func TestOnlyASupervisedProcessTellsUserErrorsByAnotherExitCode(t *testing.T) {
+	for _, c := range []struct {
+		env        string
+		code, want int
+	}{{"", 2, 2}, {"1", 2, ExitConfig}, {"1", 0, 0}, {"1", 1, 1}, {"1", 130, 130}} {
+		t.Setenv(EnvSupervised, c.env)
+		if got := ExitCode(c.code, 2); got != c.want {
+			t.Errorf("exit code %d with %s=%q is %d, want %d", c.code, EnvSupervised, c.env, got, c.want)
+		}
 	}
 }
 

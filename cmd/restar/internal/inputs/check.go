@@ -7,29 +7,40 @@ package inputs
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/problem"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/tokenizer"
+	"github.com/restar-rl/restar/workers/verify"
 )
 
 // ReadRecipe reads a recipe file; whatever is wrong with it is the user's to mend.
-func ReadRecipe(path string) (recipe.Recipe, error) {
-	r, err := recipe.Read(path)
-	return r, fault.AsUser(err)
+func ReadRecipe(ctx context.Context, path string) (recipe.Recipe, error) {
+	return Await(ctx, func() (recipe.Recipe, error) {
+		r, err := recipe.Read(path)
+		return r, fault.AsUser(err)
+	})
 }
 
 // Check makes sure that every file and folder of the recipe can be read and is what it is used as.
-func Check(r recipe.Recipe) error {
+func Check(ctx context.Context, r recipe.Recipe) error {
+	_, err := Await(ctx, func() (struct{}, error) { return struct{}{}, check(r) })
+	return err
+}
+
+func check(r recipe.Recipe) error {
 	var errs []error
 	if r.Model.From != "" {
 		errs = append(errs, checkModel(r))
@@ -38,7 +49,7 @@ func Check(r recipe.Recipe) error {
 		errs = append(errs, checkProblems("data.problems", r.Data.Problems, true))
 	}
 	if r.Data.HeldOut != "" {
-		errs = append(errs, checkProblems("data.held_out", r.Data.HeldOut, false))
+		errs = append(errs, checkProblems("data.held_out", r.Data.HeldOut, false), checkAnswers("data.held_out", r.Data.HeldOut))
 	}
 	for i, b := range r.Data.Benchmarks {
 		errs = append(errs, checkProblems(fmt.Sprintf("data.benchmarks[%d]", i), b, false))
@@ -74,6 +85,31 @@ func checkProblems(key, path string, curated bool) error {
 		return fmt.Errorf("%s: %s holds no problem; give a JSONL file with the keys problem and answer", key, path)
 	}
 	return nil
+}
+
+// checkAnswers wants integers, the only answers that are judged for certain. Curation removes training problems with others;
+// held-out problems are a measure, in which they would count as wrong whatever the model says.
+func checkAnswers(key, path string) error {
+	if checkFile(key, path) != nil {
+		return nil // told already
+	}
+	set, _, err := problem.ReadFile(path)
+	if err != nil {
+		return nil // told already
+	}
+	wrong, first := 0, problem.Problem{}
+	for _, p := range set {
+		if _, ok := verify.Integer(p.Answer); !ok {
+			if wrong++; wrong == 1 {
+				first = p
+			}
+		}
+	}
+	if wrong == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %d of %d rows have answers that are not integers, the first is %s with %.60q; correct or delete them: answers are compared as integers",
+		key, path, wrong, len(set), first.ID, first.Answer)
 }
 
 func checkDemos(key, path string) error {
@@ -143,11 +179,19 @@ func checkModel(r recipe.Recipe) error {
 	dir := r.Model.From
 	fix := "give a Hugging Face folder of a Qwen3 model with config.json, tokenizer.json and model.safetensors"
 	st, err := os.Stat(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("model.from: there is no folder %s; %s", dir, fix)
-	}
-	if !st.IsDir() {
+	case err != nil:
+		return fmt.Errorf("model.from: %w; mend that or %s", err, fix)
+	case !st.IsDir():
 		return fmt.Errorf("model.from: %s is not a folder; %s", dir, fix)
+	}
+	if err := checkModelFiles(dir, fix); err != nil {
+		return err
+	}
+	if _, err := numerics.ID(); err != nil {
+		return err
 	}
 	m, err := model.Load(dir)
 	if err != nil {
@@ -157,14 +201,51 @@ func checkModel(r recipe.Recipe) error {
 	if err != nil {
 		return fmt.Errorf("model.from: %s: %w; %s", filepath.Join(dir, "tokenizer.json"), err, fix)
 	}
+	if err := checkMarkers(t); err != nil {
+		return fmt.Errorf("model.from: %s: %w; %s", filepath.Join(dir, "tokenizer.json"), err, fix)
+	}
 	return errors.Join(checkLengths(r, m.Config, t.VocabSize()), checkPrompts(r, t))
+}
+
+// checkModelFiles wants every file that a run will read to be a file that can be read.
+func checkModelFiles(dir, fix string) error {
+	for _, f := range modelFiles {
+		path := filepath.Join(dir, f.name)
+		st, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // whether it is needed, and why, is told by who reads it
+		}
+		if err == nil && !st.Mode().IsRegular() {
+			return fmt.Errorf("model.from: %s is not a file (%s); %s", path, st.Mode(), fix)
+		}
+		in, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("model.from: %w; mend its permissions or %s", err, fix)
+		}
+		in.Close()
+	}
+	return nil
+}
+
+// checkMarkers wants the markers that begin and end turns as tokens of their own: without them no turn ends.
+func checkMarkers(t *tokenizer.Tokenizer) error {
+	var missing []string
+	for _, m := range []string{tokenizer.TurnStart, tokenizer.TurnEnd, tokenizer.EndOfText} {
+		if _, ok := t.SpecialID(m); !ok {
+			missing = append(missing, m)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the tokenizer lacks %s, restar trains ChatML models such as Qwen3", strings.Join(missing, " and "))
 }
 
 // checkPrompts wants every held-out problem that is evaluated to be a prompt of the length allowed. Curation removes the
 // training problems that are too long; held-out problems are a measure, which loses none silently.
 func checkPrompts(r recipe.Recipe, t *tokenizer.Tokenizer) error {
-	if r.Data.HeldOut == "" {
-		return nil
+	if r.Data.HeldOut == "" || checkFile("data.held_out", r.Data.HeldOut) != nil {
+		return nil // there is none, or what it is has been told
 	}
 	set, _, err := problem.ReadFile(r.Data.HeldOut)
 	if err != nil {

@@ -1,13 +1,18 @@
 package inputs
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/tokenizer"
@@ -29,6 +34,8 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 	noAnswer := write(t, "h.jsonl", row+`{"problem": "What?"}`+"\n")
 	empty := write(t, "e.jsonl", "\n")
 	demo := write(t, "d.jsonl", `{"problem": "x", "turns": []}`+"\n")
+	fractions := write(t, "f.jsonl", row+strings.Repeat(`{"problem": "What is half of one?", "answer": "1/2"}`+"\n", 2)+row)
+	named := write(t, "n.jsonl", row+`{"id": "aime-7", "problem": "How long?", "answer": "12 cm"}`+"\n")
 	folder := t.TempDir()
 	for name, c := range map[string]struct {
 		change func(*recipe.Recipe)
@@ -38,6 +45,8 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 		"folder for a file":     {func(r *recipe.Recipe) { r.Data.Problems = folder }, []string{"data.problems", folder, "is a folder"}},
 		"row that is no JSON":   {func(r *recipe.Recipe) { r.Data.Problems = broken }, []string{"data.problems", broken + " line 3", "correct or delete the row"}},
 		"held-out row unusable": {func(r *recipe.Recipe) { r.Data.HeldOut = noAnswer }, []string{"data.held_out", "line 2", "answer"}},
+		"held-out answer":       {func(r *recipe.Recipe) { r.Data.HeldOut = fractions }, []string{"data.held_out", fractions, "2 of 4 rows", "line-2", "1/2", "integers"}},
+		"held-out answer by id": {func(r *recipe.Recipe) { r.Data.HeldOut = named }, []string{"data.held_out", "the first is aime-7", "12 cm"}},
 		"benchmark missing":     {func(r *recipe.Recipe) { r.Data.Benchmarks = []string{"/nowhere/b"} }, []string{"data.benchmarks[0]", "/nowhere/b"}},
 		"empty file":            {func(r *recipe.Recipe) { r.Data.Problems = empty }, []string{"holds no problem"}},
 		"demonstration broken":  {func(r *recipe.Recipe) { r.Data.Demos = demo }, []string{"data.demonstrations", "line 1", "turns"}},
@@ -48,7 +57,7 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var r recipe.Recipe
 			c.change(&r)
-			err := Check(r)
+			err := Check(t.Context(), r)
 			if fault.Code(err) != fault.User {
 				t.Fatalf("error %v, want one that the user can mend", err)
 			}
@@ -63,13 +72,13 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 
 func TestRowsThatCurationRemovesAreNoInputError(t *testing.T) {
 	path := write(t, "p.jsonl", row+`{"problem": "What?"}`+"\n")
-	if err := Check(recipe.Recipe{Data: recipe.Data{Problems: path}}); err != nil {
+	if err := Check(t.Context(), recipe.Recipe{Data: recipe.Data{Problems: path}}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
-	err := Check(recipe.Recipe{Data: recipe.Data{Problems: "/nowhere/p", Demos: "/nowhere/d"}})
+	err := Check(t.Context(), recipe.Recipe{Data: recipe.Data{Problems: "/nowhere/p", Demos: "/nowhere/d"}})
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/p") || !strings.Contains(err.Error(), "/nowhere/d") {
 		t.Errorf("error %v, want one that names both files", err)
 	}
@@ -78,7 +87,7 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 func TestInputsAreStoredUnderNamesThatPinTheirContent(t *testing.T) {
 	path := write(t, "p.jsonl", row)
 	r := recipe.Recipe{Data: recipe.Data{Problems: path, Benchmarks: []string{path}}}
-	p, err := Prepare(r)
+	p, err := Prepare(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +107,7 @@ func TestInputsAreStoredUnderNamesThatPinTheirContent(t *testing.T) {
 	if err := os.WriteFile(path, []byte(row+row), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q, err := Prepare(r)
+	q, err := Prepare(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +148,75 @@ func TestHeldOutProblemsThatAreTooLongForTheModelAreNamed(t *testing.T) {
 	r.Eval.Problems = 1
 	if err := checkPrompts(r, tok); err != nil {
 		t.Errorf("a problem that is not evaluated is refused: %v", err)
+	}
+}
+
+// modelFolder makes a folder of a tiny model whose tokenizer has the given special tokens.
+func modelFolder(t *testing.T, specials []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	tok, err := tokenizer.Train([]string{"What is two and three?"}, 320, specials)
+	if err == nil {
+		err = tok.Save(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.New(model.Config{VocabSize: 320, HiddenSize: 16, IntermediateSize: 32, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, MaxPosition: 4096, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.02}, 1)
+	if err == nil {
+		err = m.Save(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestATokenizerWithoutTheMarkersOfTurnsIsRefused(t *testing.T) {
+	r := recipe.Defaults()
+	r.Model.From = modelFolder(t, tokenizer.Markers())
+	if err := Check(t.Context(), r); err != nil {
+		t.Fatalf("a model with all markers is refused: %v", err)
+	}
+	for _, missing := range []string{"<|im_start|>", "<|im_end|>", "<|endoftext|>"} {
+		r.Model.From = modelFolder(t, slices.DeleteFunc(tokenizer.Markers(), func(m string) bool { return m == missing }))
+		err := Check(t.Context(), r)
+		if fault.Code(err) != fault.User || !strings.Contains(err.Error(), "lacks "+missing+",") || !strings.Contains(err.Error(), r.Model.From) {
+			t.Errorf("without %s: error %v, want one that names it and the file", missing, err)
+		}
+	}
+}
+
+func TestWhatCannotBeReadInAModelFolderIsTheUsersToMend(t *testing.T) {
+	for _, name := range []string{"generation_config.json", "tokenizer_config.json", "model.safetensors"} {
+		r := recipe.Defaults()
+		r.Model.From = modelFolder(t, tokenizer.Markers())
+		path := filepath.Join(r.Model.From, name)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o600); err != nil { // would hold a reader for ever
+			t.Fatal(err)
+		}
+		err := Check(t.Context(), r)
+		if fault.Code(err) != fault.User || !strings.Contains(err.Error(), path+" is not a file") {
+			t.Errorf("%s: error %v, want one that names it", name, err)
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(t.Context(), r); fault.Code(err) != fault.User || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s, changed after the check: error %v, want one that names it", name, err)
+		}
+	}
+}
+
+func TestAReadThatNeverEndsEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	entered := make(chan struct{})
+	go func() { <-entered; cancel() }()
+	_, err := Await(ctx, func() (struct{}, error) { close(entered); select {} })
+	if fault.Code(err) != fault.Interrupted {
+		t.Errorf("error %v, want an interrupt", err)
 	}
 }

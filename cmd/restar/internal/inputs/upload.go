@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
 )
@@ -39,8 +40,15 @@ type Plan struct {
 	files  []input
 }
 
-// Prepare reads every file that the recipe names. It writes nothing.
-func Prepare(r recipe.Recipe) (Plan, error) {
+// Prepare reads every file that the recipe names. It writes nothing. A file that cannot be read is the user's to mend.
+func Prepare(ctx context.Context, r recipe.Recipe) (Plan, error) {
+	return Await(ctx, func() (Plan, error) {
+		p, err := prepare(r)
+		return p, fault.AsUser(err)
+	})
+}
+
+func prepare(r recipe.Recipe) (Plan, error) {
 	p := Plan{Recipe: r}
 	p.Recipe.Data.Benchmarks = append([]string(nil), r.Data.Benchmarks...)
 	d := &p.Recipe.Data

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/workers/local"
-	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/sandbox"
 )
 
@@ -28,8 +28,7 @@ type check struct {
 // Doctor looks at everything that a run needs and prints what it finds. What must be mended makes it fail.
 func Doctor(ctx context.Context, out io.Writer, dir string) error {
 	checks := []check{
-		{name: "numerics", found: fmt.Sprintf("%s on %d cores", model.NumericsID(), runtime.GOMAXPROCS(0))},
-		devserver(), disk(dir), ports(dir), python(ctx),
+		computes(), devserver(), disk(dir), ports(dir), python(ctx),
 	}
 	checks = append(checks, layers(sandbox.Probe(ctx))...)
 	bad := write(out, checks)
@@ -59,6 +58,14 @@ func write(out io.Writer, checks []check) (bad int) {
 		}
 	}
 	return bad
+}
+
+func computes() check {
+	id, err := numerics.ID()
+	if err != nil {
+		return check{name: "numerics", found: "none", fix: err.Error()}
+	}
+	return check{name: "numerics", found: fmt.Sprintf("%s on %d cores", id, runtime.GOMAXPROCS(0))}
 }
 
 func devserver() check {

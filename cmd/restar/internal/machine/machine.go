@@ -3,7 +3,9 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -69,6 +71,9 @@ func existing(dir string) (string, error) {
 		}
 		if err == nil {
 			return "", fault.Userf("%s is not a folder; choose another with --dir", at)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return "", fault.Userf("%w: a folder on the way may not be entered; mend its permissions or choose another with --dir", err)
 		}
 		if parent := filepath.Dir(at); parent != at {
 			at = parent

@@ -22,6 +22,10 @@ func ports(dir string) check {
 		c.found = "chosen at the first start"
 		return c
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		c.found, c.fix = "cannot be seen", fmt.Sprintf("%v: mend the permissions or choose another folder with --dir", err)
+		return c
+	}
 	var kept struct{ GRPC, UI, S3 int }
 	if err == nil {
 		err = json.Unmarshal(body, &kept)

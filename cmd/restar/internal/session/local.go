@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/local"
@@ -31,7 +33,8 @@ func Open(ctx context.Context, o Options, tell func(string)) (*Session, error) {
 	}
 	if Running(o.Dir) {
 		if s, err := Attach(ctx, o); err == nil {
-			return s, nil // another command runs the stack: this one joins it
+			s.join(o.Dir) // another command runs the stack
+			return s, nil
 		}
 	}
 	stack, err := local.Start(ctx, local.Options{Dir: o.Dir, Progress: tell})
@@ -61,6 +64,9 @@ func Attach(ctx context.Context, o Options) (*Session, error) {
 	}
 	ready := filepath.Join(o.Dir, "server", "ready.json")
 	body, err := os.ReadFile(ready)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fault.Userf("whether a stack is running in %s cannot be seen: %w; mend the permissions, or ask as the user who started it", o.Dir, err)
+	}
 	if err != nil {
 		return nil, fault.Userf("no stack is running in %s; `restar run` or `restar dev` starts one and runs go on from where they were; --dir names another folder, --temporal your own server", o.Dir)
 	}
@@ -85,6 +91,29 @@ func Running(dir string) bool {
 	}
 	defer f.Close()
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// ownerEvery is the pause between two looks for the owner of a stack that was joined.
+const ownerEvery = time.Second
+
+// join ends the session's guarded contexts when the command that runs the stack leaves. The folder tells: it stays locked
+// across deaths of the server, and another command that takes it over at once brings the same addresses back.
+func (s *Session) join(dir string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.failed = make(chan error, 1)
+	s.closers = append(s.closers, func() error { cancel(); return nil })
+	go func() {
+		tick := time.NewTicker(ownerEvery)
+		defer tick.Stop()
+		for Running(dir) {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		s.failed <- fault.Userf("the stack of %s ended with the command that ran it; give the same command again: it starts the stack, and runs go on from where they were", dir)
+	}()
 }
 
 // use points the options at a stack.

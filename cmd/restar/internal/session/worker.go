@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/workers"
 	"github.com/restar-rl/restar/workers/local"
 	"github.com/restar-rl/restar/workers/sandbox"
@@ -63,6 +64,9 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 		return fault.Userf("a worker needs the address of a Temporal server: give --temporal, --s3 and --bucket; `restar dev` starts an embedded stack with workers")
 	}
 	if err := o.complete(); err != nil {
+		return err
+	}
+	if _, err := numerics.ID(); err != nil {
 		return err
 	}
 	// A supervisor's command has tried the isolation that its recipe asks for already.

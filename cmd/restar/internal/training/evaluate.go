@@ -56,15 +56,15 @@ func (e *Evaluation) Register(fs *pflag.FlagSet) {
 
 // RunEvaluation evaluates and returns when the results are printed.
 func RunEvaluation(ctx context.Context, out io.Writer, e Evaluation, o Options) error {
-	r, err := e.recipe()
+	r, err := inputs.Await(ctx, e.recipe)
 	if err != nil {
 		return err
 	}
-	if err := inputs.Check(r); err != nil {
+	if err := inputs.Check(ctx, r); err != nil {
 		return err
 	}
 	if o.Run == "" {
-		if o.Run, err = evaluationName(r); err != nil {
+		if o.Run, err = evaluationName(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -130,8 +130,8 @@ func strictly(body []byte, to any) error {
 }
 
 // evaluationName is the same for the same question: the model's and the problems' contents and every setting.
-func evaluationName(r recipe.Recipe) (string, error) {
-	plan, err := inputs.Prepare(r)
+func evaluationName(ctx context.Context, r recipe.Recipe) (string, error) {
+	plan, err := inputs.Prepare(ctx, r)
 	if err != nil {
 		return "", err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/inputs"
 	"github.com/restar-rl/restar/cmd/restar/internal/machine"
+	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
-	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workflows"
 	"github.com/spf13/pflag"
@@ -40,7 +40,7 @@ func (o *Options) Register(fs *pflag.FlagSet) {
 
 // RunRecipe trains by a recipe file and returns when the run has ended.
 func RunRecipe(ctx context.Context, out io.Writer, path string, o Options) error {
-	r, err := inputs.ReadRecipe(path)
+	r, err := inputs.ReadRecipe(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -55,14 +55,17 @@ func run(ctx context.Context, out io.Writer, r recipe.Recipe, o Options) error {
 	if !recipe.ValidName(o.Run) {
 		return fault.Userf("run name %q, want lower-case letters, digits and hyphens, at most 40; correct --run", o.Run)
 	}
-	if err := inputs.Check(r); err != nil {
+	var err error
+	if r.NumericsID, err = numerics.ID(); err != nil {
+		return err
+	}
+	if err := inputs.Check(ctx, r); err != nil {
 		return err
 	}
 	if err := machine.Writable(o.outputs(r)...); err != nil {
 		return err
 	}
-	r.NumericsID = model.NumericsID()
-	plan, err := inputs.Prepare(r)
+	plan, err := inputs.Prepare(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -83,9 +86,18 @@ func run(ctx context.Context, out io.Writer, r recipe.Recipe, o Options) error {
 	return errors.Join(err, s.Close())
 }
 
+// follow attends the run to its end. Where the stack's end is what ended it, that is the error.
 func follow(ctx context.Context, d *display.Display, s *session.Session, plan inputs.Plan, o Options) error {
 	ctx, cancel := s.Guard(ctx)
 	defer cancel()
+	err := attend(ctx, d, s, plan, o)
+	if err != nil && ctx.Err() != nil {
+		return session.Ended(ctx)
+	}
+	return err
+}
+
+func attend(ctx context.Context, d *display.Display, s *session.Session, plan inputs.Plan, o Options) error {
 	w, found, err := Start(ctx, s.Client, s.Store, o.Run, plan)
 	if err != nil {
 		return err

@@ -66,7 +66,17 @@ func hold(ctx context.Context, s store.Store, run string, r recipe.Recipe) error
 	if err := json.Unmarshal(winner, &held); err != nil {
 		return fmt.Errorf("recipe of run %s in the store: %w", run, err)
 	}
+	return differ(run, held, r)
+}
+
+// differ refuses a recipe that is not the run's.
+func differ(run string, held, r recipe.Recipe) error {
+	mine := r.NumericsID
+	r.NumericsID = held.NumericsID
 	diff, err := inputs.Difference(held, r)
+	if err == nil && diff == "" && mine != held.NumericsID {
+		return fault.Userf("run %s: this machine computes %s, the run holds %q (RESTAR_CPU_ISA or another processor); continue it where it was started, or give this one another name with --run", run, mine, held.NumericsID)
+	}
 	if err != nil || diff == "" {
 		return err
 	}

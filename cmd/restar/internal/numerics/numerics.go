@@ -1,0 +1,17 @@
+// Package numerics names the bits that this machine computes.
+package numerics
+
+import (
+	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/kernels/cpu"
+	"github.com/restar-rl/restar/workers/model"
+)
+
+// ID is model.NumericsID, or a user error that names the variable which asks for what this processor cannot do. Nothing may
+// be written in the name of an empty id: no machine could ever continue it.
+func ID() (string, error) {
+	if _, err := cpu.FromEnv(); err != nil {
+		return "", fault.AsUser(err)
+	}
+	return model.NumericsID(), nil
+}

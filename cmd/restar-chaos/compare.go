@@ -18,6 +18,7 @@ import (
 // verdict is what the comparison of the two runs found.
 type verdict struct {
 	kills     int
+	want      map[string]string // canonical content of the undisturbed run
 	compared  int
 	different []string
 	counts    store.Counts // of the disturbed run
@@ -43,7 +44,7 @@ func compare(ctx context.Context, calm, storm *trial) (verdict, error) {
 	if err != nil {
 		return v, fmt.Errorf("disturbed run: %w", err)
 	}
-	v.compared = len(want)
+	v.want, v.compared = want, len(want)
 	v.different = differences(want, got)
 	objects, err := openFolder(storm.dir)
 	if err != nil {
@@ -57,6 +58,18 @@ func compare(ctx context.Context, calm, storm *trial) (verdict, error) {
 	again, err := regenerated(ctx, objects)
 	v.counts.TrajectoriesRegenerated += again
 	return v, err
+}
+
+// addHalted compares a run that was stopped and started again with the undisturbed one.
+func (v *verdict) addHalted(ctx context.Context, halted *trial) error {
+	got, err := halted.canonical(ctx, v)
+	if err != nil {
+		return fmt.Errorf("stopped run: %w", err)
+	}
+	for _, d := range differences(v.want, got) {
+		v.different = append(v.different, "after a stop: "+d)
+	}
+	return nil
 }
 
 // canonical reads what a trial's run decided, and how long its tool calls took.

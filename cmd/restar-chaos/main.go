@@ -3,7 +3,8 @@
 // It runs a small recipe undisturbed, then runs it again while it kills processes with SIGKILL: the whole tree and each
 // process alone, at named points of the code and at seeded moments. After every kill the same command goes on. At the end
 // the canonical content of both runs must be the same to the bit, and the audit log must count no trajectory sampled
-// again after it was final and no optimizer step applied twice.
+// again after it was final and no optimizer step applied twice. A third run is stopped by its user and started again, and
+// must end with the same content too.
 package main
 
 import (
@@ -73,6 +74,14 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	halted := &trial{options: o, dir: filepath.Join(o.dir, "halted")}
+	if err := halted.halt(ctx); err != nil {
+		return fmt.Errorf("stopped run: %w", err)
+	}
+	if err := verdict.addHalted(ctx, halted); err != nil {
+		return err
+	}
+	fmt.Printf("run stopped in its last stage and started again: %.0f s\n", halted.took.Seconds())
 	verdict.print()
 	return errors.Join(verdict.write(o.figures), verdict.check())
 }

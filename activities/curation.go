@@ -49,7 +49,7 @@ func (c *Curation) Curate(ctx context.Context, in CurateInput) (CurateResult, er
 	progress.step()
 	sets, err := raw.curate(rec, tok)
 	if err != nil {
-		return CurateResult{}, inputError(err)
+		return CurateResult{}, InputError(err)
 	}
 	progress.step()
 	return c.keep(ctx, rec, in.Run, sets)
@@ -107,7 +107,7 @@ func (c *Curation) demos(ctx context.Context, rec Recipe, run string) ([]problem
 	}
 	demos, bad, err := problem.ReadDemos(bytes.NewReader(body))
 	if err == nil && len(bad) > 0 {
-		err = inputError(fmt.Errorf("%s: %d bad rows, the first is %s", InputDemos, len(bad), bad[0]))
+		err = InputError(fmt.Errorf("%s: %d bad rows, the first is %s", InputDemos, len(bad), bad[0]))
 	}
 	return demos, err
 }
@@ -124,7 +124,7 @@ func (c *Curation) rows(ctx context.Context, run, name string) ([]problem.Proble
 func (c *Curation) strictRows(ctx context.Context, run, name string) ([]problem.Problem, error) {
 	good, bad, err := c.rows(ctx, run, name)
 	if err == nil && len(bad) > 0 {
-		err = inputError(fmt.Errorf("%s: %d bad rows, the first is %s", name, len(bad), bad[0]))
+		err = InputError(fmt.Errorf("%s: %d bad rows, the first is %s", name, len(bad), bad[0]))
 	}
 	return good, err
 }

@@ -14,9 +14,7 @@ const (
 )
 
 // InputError marks a failure that the user has to mend. nil stays nil.
-func InputError(err error) error { return inputError(err) }
-
-func inputError(err error) error {
+func InputError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (t *Trainer) FineTuneSteps(ctx context.Context, in FineTuneInput) (FineTune
 		return FineTuneResult{}, err
 	}
 	if err := lessons.fit(s.Model.Config.MaxPosition); err != nil {
-		return FineTuneResult{}, inputError(err)
+		return FineTuneResult{}, InputError(err)
 	}
 	m := FineTuneMetrics{From: in.From, To: in.To}
 	for step := int64(in.From) + 1; step <= int64(in.To); step++ {

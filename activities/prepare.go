@@ -91,14 +91,14 @@ func (t *Trainer) firstModel(ctx context.Context, rec Recipe, in FineTuneInput) 
 	}
 	m, err := model.Load(dir)
 	if err != nil {
-		return nil, nil, inputError(err)
+		return nil, nil, InputError(err)
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return nil, nil, inputError(err)
+		return nil, nil, InputError(err)
 	}
 	if err := fits(rec, m, tok); err != nil {
-		return nil, nil, inputError(err)
+		return nil, nil, InputError(err)
 	}
 	folder, err := files(dir)
 	return m, folder, err
@@ -153,7 +153,7 @@ func (t *Trainer) createFolder(ctx context.Context, rec Recipe, in FineTuneInput
 	}
 	m, err := model.New(initConfig(rec.Model.Init, tok), rec.Seed)
 	if err != nil {
-		return inputError(err)
+		return InputError(err)
 	}
 	return m.Save(dir)
 }

@@ -113,14 +113,14 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 		return err
 	}
 	if s.agent, err = agent.New(eng, pool, tok, agentConfig(s.rec)); err != nil {
-		return inputError(err)
+		return InputError(err)
 	}
 	if err := s.audit(ctx, todo); err != nil {
 		return err
 	}
 	prompt := Template(s.rec).PromptIDs(tok, p.Problem)
 	if n, most := len(prompt), s.rec.Agent.MaxPromptTokens; n > most {
-		return inputError(fmt.Errorf("the prompt of problem %s has %d tokens, agent.max_prompt_tokens is %d: raise it or leave the problem out", p.ID, n, most))
+		return InputError(fmt.Errorf("the prompt of problem %s has %d tokens, agent.max_prompt_tokens is %d: raise it or leave the problem out", p.ID, n, most))
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, sample := range todo {
@@ -196,8 +196,9 @@ func (s *slice) problem(ctx context.Context) (problem.Problem, error) {
 	return set[i], nil
 }
 
-// audit records which trajectories this attempt samples, and whether one was final before it began: by the journal as it
-// stands now, not by what the attempt decided from.
+// audit records which trajectories this attempt is about to sample. It reads the journal again, not what the attempt decided
+// from, and refuses to sample what became final meanwhile: FinalExisted is true only if that guard is broken. Who wants
+// evidence beyond the run's own word compares when audit segments and final records were written, as restar-chaos does.
 func (s *slice) audit(ctx context.Context, todo []int) error {
 	records, err := store.ReadJournal(ctx, s.Store, sliceJournal(s.in))
 	if err != nil {

@@ -22,7 +22,7 @@ func (c *Curation) tokenizer(ctx context.Context, rec Recipe, run string, raw ra
 		}
 	}
 	tok, err := tokenizer.FromFiles(folder)
-	return tok, inputError(err)
+	return tok, InputError(err)
 }
 
 // tokenizerNames are the files of a tokenizer in a Hugging Face folder.
@@ -32,7 +32,7 @@ func (c *Curation) tokenizerFiles(ctx context.Context, rec Recipe, run string, r
 	if rec.Model.From == "" {
 		tok, err := tokenizer.Train(raw.texts(rec), rec.Model.Init.Vocab, tokenizer.Markers())
 		if err != nil {
-			return nil, inputError(err)
+			return nil, InputError(err)
 		}
 		return tok.Files()
 	}

@@ -29,7 +29,6 @@ type ReinforceState struct {
 	Empty     int                     `json:"empty"`          // rounds in a row without a step
 	Easy      []float64               `json:"easy,omitempty"` // share of all-correct groups in the latest rounds, oldest first
 	Tokens    int64                   `json:"tokens"`
-	Saved     int64                   `json:"saved"` // newest step asked to be checkpointed
 	Last      *activities.StepMetrics `json:"last,omitempty"`
 }
 
@@ -87,7 +86,7 @@ func (r *reinforcement) begin(ctx workflow.Context) error {
 			return err
 		}
 	}
-	r.Begun, r.Saved = true, r.Step
+	r.Begun = true
 	return nil
 }
 
@@ -237,7 +236,6 @@ func (r *reinforcement) save(ctx workflow.Context) error {
 	}
 	in := activities.CheckpointInput{Run: r.Run, Stage: r.stage().Name, StageIndex: r.Index, Step: r.Step}
 	r.saving = workflow.ExecuteActivity(on(ctx, activities.QueueTrainer, longWork, "checkpoint step %d", r.Step), trainer.Checkpoint, in)
-	r.Saved = r.Step
 	return nil
 }
 

@@ -47,11 +47,7 @@ func (t *trainingRun) work(ctx workflow.Context) error {
 	if err := t.fineTune(ctx); err != nil {
 		return err
 	}
-	first := activities.StageSFT
-	if t.Recipe.SFT.Steps == 0 {
-		first = "start"
-	}
-	if err := t.evaluate(ctx, first, activities.StageSFT, 0); err != nil {
+	if err := t.evaluate(ctx, activities.FirstEval(t.Recipe), activities.StageSFT, 0); err != nil {
 		return err
 	}
 	for i := range t.Recipe.Stages {

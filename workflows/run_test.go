@@ -373,7 +373,7 @@ func TestStateSurvivesContinueAsNew(t *testing.T) {
 	m := activities.StepMetrics{Step: 7, Reward: 0.25}
 	for _, state := range []any{
 		&ReinforceState{Run: "r", Recipe: testRecipe(), Index: 1, Weights: activities.Weights{Stage: "a", Version: "b", Digest: "c"}, Control: Control{Paused: true},
-			Begun: true, Iteration: 9, Ordinal: 18, Step: 7, Empty: 1, Tokens: 99, Saved: 6, Last: &m},
+			Begun: true, Iteration: 9, Ordinal: 18, Step: 7, Empty: 1, Tokens: 99, Last: &m},
 		&FineTuneState{Run: "r", Recipe: testRecipe(), Prepared: true, Done: 4, Tokens: 5},
 		&RolloutState{Slice: activities.SliceInput{Run: "r", Ordinal: 3}, Prompts: 4, Samples: 12, Next: 2, Counts: activities.SliceResult{Samples: 8}},
 	} {

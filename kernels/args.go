@@ -13,7 +13,7 @@ func (g Geometry) QKV() int { return (g.Heads + 2*g.KVHeads) * g.Dim }
 func (g Geometry) BlockFloats() int { return g.KVHeads * g.Dim * BlockTokens }
 
 // HeadsArgs are the operands of Heads. For each row: every query and key head is RMS-normalised by its own mean square
-// (weights WQ, WK of Dim floats), then rotated: with c, s = Cos, Sin at the row's position and i < Dim/2,
+// (weights WQ, WK of Dim floats; with both absent nothing is normalised), then rotated: with c, s = Cos, Sin at the row's position and i < Dim/2,
 // out[i] = x[i]c[i]-x[i+Dim/2]s[i], out[i+Dim/2] = x[i+Dim/2]c[i]+x[i]s[i] (Su et al. 2021 in the NeoX half-split form). Queries
 // are then multiplied by Dim^-1/2.
 type HeadsArgs struct {
@@ -21,7 +21,7 @@ type HeadsArgs struct {
 	Rows      int
 	Eps       float32
 	QKV       View // [Rows, Geometry.QKV()]
-	WQ, WK    View // [Dim]
+	WQ, WK    View // [Dim], or both absent
 	Positions View // int32 [Rows]
 	Cos, Sin  View // [MaxPosition, Dim/2]
 	Q         View // out [KVHeads, Rows*Group, Dim]: row (t, g) of a key-value head is its query head g at row t
@@ -34,7 +34,7 @@ type HeadsGradArgs struct {
 	HeadsArgs  // Q, K and V are unused
 	DQ, DK, DV View
 	DQKV       View // out [Rows, Geometry.QKV()]
-	DWQ, DWK   View // += [Dim]
+	DWQ, DWK   View // += [Dim], or absent with WQ and WK
 }
 
 // Spans says which rows belong to which sequence. Sequence i owns the rows [Row[i], Row[i+1]), whose absolute positions are

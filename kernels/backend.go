@@ -34,6 +34,10 @@ type RowOps interface {
 	Embedding(s Stream, out, table, ids View, rows, dim int)
 	// EmbeddingGrad: dtable[ids[r]] += dout[r], rows ascending.
 	EmbeddingGrad(s Stream, dtable, dout, ids View, rows, dim int)
+	// AddBias: x[rows,dim] += bias[dim], in every row.
+	AddBias(s Stream, x, bias View, rows, dim int)
+	// BiasGrad: dbias[dim] += the sum of dy[rows,dim] over rows, ascending.
+	BiasGrad(s Stream, dbias, dy View, rows, dim int)
 	// RMSNorm: y = x * rstd * w with rstd[rows] = 1/sqrt(mean(x^2)+eps) (Zhang and Sennrich 2019, eq. 4). The sum of squares is
 	// kept in 16 lanes (column c in lane c mod 16), which are folded by halves.
 	RMSNorm(s Stream, y, rstd, x, w View, rows, dim int, eps float32)

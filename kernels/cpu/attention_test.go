@@ -10,7 +10,7 @@ import (
 
 var geometries = []kernels.Geometry{{Heads: 4, KVHeads: 2, Dim: 32}, {Heads: 3, KVHeads: 1, Dim: 10}, {Heads: 2, KVHeads: 2, Dim: 48}}
 
-// headsOracle is Heads for one row at one position: queries, keys and values, each [heads*dim].
+// headsOracle is Heads for one row at one position: queries, keys and values, each [heads*dim]. Without weights it only rotates.
 func headsOracle(g kernels.Geometry, x, wq, wk, cos, sin []float64, eps float64) (q, k, v []float64) {
 	half := g.Dim / 2
 	for h := range g.Heads + g.KVHeads {
@@ -18,7 +18,10 @@ func headsOracle(g kernels.Geometry, x, wq, wk, cos, sin []float64, eps float64)
 		if h >= g.Heads {
 			w, f = wk, 1
 		}
-		n := rmsNorm(x[h*g.Dim:(h+1)*g.Dim], w, eps)
+		n := x[h*g.Dim : (h+1)*g.Dim]
+		if w != nil {
+			n = rmsNorm(n, w, eps)
+		}
 		y := make([]float64, g.Dim)
 		for i := range half {
 			y[i] = f * (n[i]*cos[i] - n[i+half]*sin[i])
@@ -58,44 +61,60 @@ func byHead(x []float32, rows, kvHeads, group, dim int) []float32 {
 }
 
 func TestHeadsAndTheirGradientMatchTheOracle(t *testing.T) {
-	const rows, eps, positions = 3, 1e-4, 9
 	onEveryPath(t, func(b *bench) {
 		for _, g := range geometries {
-			nq, nk := rows*g.Heads*g.Dim, rows*g.KVHeads*g.Dim
-			qkv, wq, wk := b.random(rows*g.QKV()), b.random(g.Dim), b.random(g.Dim)
-			cos, sin := b.random(positions*g.Dim/2), b.random(positions*g.Dim/2)
-			pos := []int32{8, 0, 3}
-			q, k, v := poison(nq), poison(nk), poison(nk)
-			a := kernels.HeadsArgs{Geometry: g, Rows: rows, Eps: eps, QKV: b.view(qkv), WQ: b.view(wq), WK: b.view(wk), Positions: b.intView(pos),
-				Cos: b.view(cos), Sin: b.view(sin), Q: b.view(q), K: b.view(k), V: b.view(v)}
-			b.Heads(b.s, a)
-			dq, dk, dv := b.random(nq), b.random(nk), b.random(nk)
-			gq, gk, gv := byRow(dq, rows, g.KVHeads, g.Group(), g.Dim), byRow(dk, rows, g.KVHeads, 1, g.Dim), byRow(dv, rows, g.KVHeads, 1, g.Dim)
-			dqkv, dwq, dwk := poison(rows*g.QKV()), make([]float32, g.Dim), make([]float32, g.Dim)
-			b.HeadsGrad(b.s, kernels.HeadsGradArgs{HeadsArgs: a, DQ: b.view(dq), DK: b.view(dk), DV: b.view(dv), DQKV: b.view(dqkv), DWQ: b.view(dwq), DWK: b.view(dwk)})
-			b.sync()
-			x, wqq, wkk, c, s := wide(qkv), wide(wq), wide(wk), wide(cos), wide(sin)
-			all := func() (qs, ks, vs []float64) {
-				for r, p := range pos {
-					h := g.Dim / 2
-					q1, k1, v1 := headsOracle(g, x[r*g.QKV():(r+1)*g.QKV()], wqq, wkk, c[int(p)*h:int(p+1)*h], s[int(p)*h:int(p+1)*h], eps)
-					qs, ks, vs = append(qs, q1...), append(ks, k1...), append(vs, v1...)
-				}
-				return qs, ks, vs
-			}
-			qs, ks, vs := all()
-			b.near("q", byRow(q, rows, g.KVHeads, g.Group(), g.Dim), qs, 1e-6)
-			b.near("k", byRow(k, rows, g.KVHeads, 1, g.Dim), ks, 1e-6)
-			b.near("v", byRow(v, rows, g.KVHeads, 1, g.Dim), vs, 0)
-			loss := func() float64 {
-				qs, ks, vs := all()
-				return weighted(qs, gq) + weighted(ks, gk) + weighted(vs, gv)
-			}
-			b.near("dqkv", dqkv, slope(x, loss), 3e-6)
-			b.near("dwq", dwq, slope(wqq, loss), 3e-6)
-			b.near("dwk", dwk, slope(wkk, loss), 3e-6)
+			b.checkHeads(g, true)
+			b.checkHeads(g, false)
 		}
 	})
+}
+
+func (b *bench) checkHeads(g kernels.Geometry, normalised bool) {
+	const rows, eps, positions = 3, 1e-4, 9
+	nq, nk := rows*g.Heads*g.Dim, rows*g.KVHeads*g.Dim
+	qkv := b.random(rows * g.QKV())
+	cos, sin := b.random(positions*g.Dim/2), b.random(positions*g.Dim/2)
+	pos := []int32{8, 0, 3}
+	q, k, v := poison(nq), poison(nk), poison(nk)
+	a := kernels.HeadsArgs{Geometry: g, Rows: rows, Eps: eps, QKV: b.view(qkv), Positions: b.intView(pos),
+		Cos: b.view(cos), Sin: b.view(sin), Q: b.view(q), K: b.view(k), V: b.view(v)}
+	var wqq, wkk []float64
+	if normalised {
+		wq, wk := b.random(g.Dim), b.random(g.Dim)
+		a.WQ, a.WK, wqq, wkk = b.view(wq), b.view(wk), wide(wq), wide(wk)
+	}
+	b.Heads(b.s, a)
+	dq, dk, dv := b.random(nq), b.random(nk), b.random(nk)
+	gq, gk, gv := byRow(dq, rows, g.KVHeads, g.Group(), g.Dim), byRow(dk, rows, g.KVHeads, 1, g.Dim), byRow(dv, rows, g.KVHeads, 1, g.Dim)
+	dqkv, dwq, dwk := poison(rows*g.QKV()), make([]float32, g.Dim), make([]float32, g.Dim)
+	ga := kernels.HeadsGradArgs{HeadsArgs: a, DQ: b.view(dq), DK: b.view(dk), DV: b.view(dv), DQKV: b.view(dqkv)}
+	if normalised {
+		ga.DWQ, ga.DWK = b.view(dwq), b.view(dwk)
+	}
+	b.HeadsGrad(b.s, ga)
+	b.sync()
+	x, c, s := wide(qkv), wide(cos), wide(sin)
+	all := func() (qs, ks, vs []float64) {
+		for r, p := range pos {
+			h := g.Dim / 2
+			q1, k1, v1 := headsOracle(g, x[r*g.QKV():(r+1)*g.QKV()], wqq, wkk, c[int(p)*h:int(p+1)*h], s[int(p)*h:int(p+1)*h], eps)
+			qs, ks, vs = append(qs, q1...), append(ks, k1...), append(vs, v1...)
+		}
+		return qs, ks, vs
+	}
+	qs, ks, vs := all()
+	b.near("q", byRow(q, rows, g.KVHeads, g.Group(), g.Dim), qs, 1e-6)
+	b.near("k", byRow(k, rows, g.KVHeads, 1, g.Dim), ks, 1e-6)
+	b.near("v", byRow(v, rows, g.KVHeads, 1, g.Dim), vs, 0)
+	loss := func() float64 {
+		qs, ks, vs := all()
+		return weighted(qs, gq) + weighted(ks, gk) + weighted(vs, gv)
+	}
+	b.near("dqkv", dqkv, slope(x, loss), 3e-6)
+	if normalised {
+		b.near("dwq", dwq, slope(wqq, loss), 3e-6)
+		b.near("dwk", dwk, slope(wkk, loss), 3e-6)
+	}
 }
 
 // attentionOracle attends rows start.. of one sequence: q is rows of [heads*dim] (scaled), k and v positions of [kvHeads*dim].

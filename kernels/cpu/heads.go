@@ -6,7 +6,7 @@ import (
 	"github.com/restar-rl/restar/kernels"
 )
 
-// headViews are the resolved operands of Heads and HeadsGrad.
+// headViews are the resolved operands of Heads and HeadsGrad; wq and wk are nil when heads are not normalised.
 type headViews struct {
 	qkv, wq, wk, cos, sin []float32
 	pos                   []int32
@@ -16,9 +16,11 @@ func (s *stream) heads(op string, a *kernels.HeadsArgs) headViews {
 	d := a.Geometry.Dim
 	v := headViews{
 		qkv: s.floats(op, "QKV", a.QKV, a.Rows*a.Geometry.QKV()),
-		wq:  s.floats(op, "WQ", a.WQ, d), wk: s.floats(op, "WK", a.WK, d),
 		cos: s.atLeast(op, "Cos", a.Cos, d/2), sin: s.atLeast(op, "Sin", a.Sin, d/2),
 		pos: s.ints(op, "Positions", a.Positions, a.Rows),
+	}
+	if !a.WQ.Absent() || !a.WK.Absent() {
+		v.wq, v.wk = s.floats(op, "WQ", a.WQ, d), s.floats(op, "WK", a.WK, d)
 	}
 	if s.err == nil {
 		s.inRange(op, v.pos, min(len(v.cos), len(v.sin))/(d/2))
@@ -63,16 +65,16 @@ func (b *Backend) headRow(a *kernels.HeadsArgs, v *headViews, r int, q, k, vv, t
 	cos, sin := v.angles(r, g.Dim)
 	row := v.qkv[r*g.QKV() : (r+1)*g.QKV()]
 	for h := range g.Heads + g.KVHeads {
-		x := row[h*g.Dim : (h+1)*g.Dim]
+		x, w, out := row[h*g.Dim:(h+1)*g.Dim], v.wk, k
+		at, factor := ((h-g.Heads)*a.Rows+r)*g.Dim, float32(1)
 		if h < g.Heads {
-			b.scaleWeight(tmp, x, v.wq, b.rstd(x, a.Eps))
-			at := queryAt(g, a.Rows, r, h)
-			rotate(q[at:at+g.Dim], tmp, cos, sin, 1, queryScale(g.Dim))
-			continue
+			w, out, at, factor = v.wq, q, queryAt(g, a.Rows, r, h), queryScale(g.Dim)
 		}
-		b.scaleWeight(tmp, x, v.wk, b.rstd(x, a.Eps))
-		at := ((h-g.Heads)*a.Rows + r) * g.Dim
-		rotate(k[at:at+g.Dim], tmp, cos, sin, 1, 1)
+		if w != nil {
+			b.scaleWeight(tmp, x, w, b.rstd(x, a.Eps))
+			x = tmp
+		}
+		rotate(out[at:at+g.Dim], x, cos, sin, 1, factor)
 	}
 	for h := range g.KVHeads {
 		at := (h*a.Rows + r) * g.Dim
@@ -88,7 +90,10 @@ func (b *Backend) HeadsGrad(s kernels.Stream, a kernels.HeadsGradArgs) {
 	n := a.Rows * g.KVHeads * g.Dim
 	dq, dk := st.floats("HeadsGrad", "DQ", a.DQ, a.Rows*g.Heads*g.Dim), st.floats("HeadsGrad", "DK", a.DK, n)
 	dv, out := st.floats("HeadsGrad", "DV", a.DV, n), st.floats("HeadsGrad", "DQKV", a.DQKV, a.Rows*g.QKV())
-	dwq, dwk := st.floats("HeadsGrad", "DWQ", a.DWQ, g.Dim), st.floats("HeadsGrad", "DWK", a.DWK, g.Dim)
+	var dwq, dwk []float32
+	if v.wq != nil {
+		dwq, dwk = st.floats("HeadsGrad", "DWQ", a.DWQ, g.Dim), st.floats("HeadsGrad", "DWK", a.DWK, g.Dim)
+	}
 	if st.err != nil {
 		return
 	}
@@ -98,6 +103,9 @@ func (b *Backend) HeadsGrad(s kernels.Stream, a kernels.HeadsGradArgs) {
 			b.headRowGrad(&a.HeadsArgs, &v, r, dq, dk, dv, out, tmp)
 		}
 	})
+	if v.wq == nil {
+		return
+	}
 	st.parallel(2, func(_ *worker, i int) {
 		if i == 0 {
 			b.sumHeads(dwq, dq, g, a.Rows, g.Heads)
@@ -128,6 +136,10 @@ func (b *Backend) headRowGrad(a *kernels.HeadsArgs, v *headViews, r int, dq, dk,
 			d, w, factor, at = dk, v.wk, 1, ((h-g.Heads)*a.Rows+r)*g.Dim
 		}
 		terms := d[at : at+g.Dim]
+		if w == nil {
+			rotate(dx, terms, cos, sin, -1, factor)
+			continue
+		}
 		rotate(tmp, terms, cos, sin, -1, factor)
 		rstd := b.rstd(x, a.Eps)
 		clear(dx)

@@ -8,7 +8,7 @@ import (
 // objective is the loss of a recipe's reinforcement learning: clipped ratios with one mean over all sampled tokens of the
 // batch (rStar2-Agent Eq 6, DAPO §3.3).
 func objective(rec Recipe) train.Objective {
-	return train.Objective{Kind: train.PolicyGradient, ClipLow: rec.RL.ClipLow, ClipHigh: rec.RL.ClipHigh, Norm: rl.TokenMean}
+	return train.Objective{Kind: train.PolicyGradient, Clip: rl.Clip{Low: rec.RL.ClipLow, High: rec.RL.ClipHigh}, Norm: rl.TokenMean}
 }
 
 // optimizer is AdamW at a constant rate after a linear warm-up (rStar2-Agent §5.1).

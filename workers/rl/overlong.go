@@ -18,10 +18,3 @@ func OverlongPenalty(n, limit, cache int) (float64, error) {
 		return -1, nil
 	}
 }
-
-// RefillNext says what dynamic sampling does after a round (DAPO §3.2): sample again while fewer than want mixed groups are
-// held and rounds are left (maxRounds 0 = no bound), else go on with what there is. Running out of rounds gives a smaller
-// batch, never a failed run.
-func RefillNext(mixed, want, rounds, maxRounds int) (again bool) {
-	return mixed < want && (maxRounds == 0 || rounds < maxRounds)
-}

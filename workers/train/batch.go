@@ -17,6 +17,19 @@ type Sequence struct {
 	Mask      []uint8   `json:"mask"`      // 1 where the model wrote the token; the first token is never one
 	LogProbs  []float32 `json:"logprobs"`  // of the policy that sampled, natural log; 0 where Mask is 0
 	Advantage float32   `json:"advantage"` // of every sampled token
+
+	// The rest is absent (nil) or has one entry per token; log-probs are 0 where Mask is 0.
+	Advantages     []float32 `json:"advantages,omitempty"`      // of each token, in place of Advantage: process supervision
+	RefLogProbs    []float32 `json:"ref_logprobs,omitempty"`    // of the reference model
+	EngineLogProbs []float32 `json:"engine_logprobs,omitempty"` // of the engine that sampled, where LogProbs are the trainer's own of the same weights
+}
+
+// advantage is that of token t.
+func (s Sequence) advantage(t int) float32 {
+	if s.Advantages != nil {
+		return s.Advantages[t]
+	}
+	return s.Advantage
 }
 
 // sampled counts the tokens with mask 1.
@@ -61,14 +74,36 @@ func (s Sequence) validate() error {
 		return errors.New("mask of the first token is 1, but nothing comes before it that it could be sampled from")
 	}
 	for t, m := range s.Mask {
-		l := s.LogProbs[t]
-		switch {
-		case m > 1:
+		if m > 1 {
 			return fmt.Errorf("mask of token %d is %d, want 0 or 1", t, m)
-		case m == 0 && l != 0:
-			return fmt.Errorf("token %d has mask 0 and log-prob %v, want 0", t, l)
-		case !isFinite(float64(l)):
-			return fmt.Errorf("log-prob of token %d is %v, want a finite number", t, l)
+		}
+	}
+	for _, p := range []struct {
+		name   string
+		values []float32
+		zero   bool // where the mask is 0
+	}{{"log-prob", s.LogProbs, true}, {"reference log-prob", s.RefLogProbs, true}, {"engine log-prob", s.EngineLogProbs, true}, {"advantage", s.Advantages, false}} {
+		if err := s.perToken(p.name, p.values, p.zero); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perToken checks an optional list of one number a token.
+func (s Sequence) perToken(name string, values []float32, zero bool) error {
+	if values == nil {
+		return nil
+	}
+	if len(values) != len(s.IDs) {
+		return fmt.Errorf("%d entries of %s for %d ids, want as many", len(values), name, len(s.IDs))
+	}
+	for t, v := range values {
+		switch {
+		case zero && s.Mask[t] == 0 && v != 0:
+			return fmt.Errorf("token %d has mask 0 and %s %v, want 0", t, name, v)
+		case !isFinite(float64(v)):
+			return fmt.Errorf("%s of token %d is %v, want a finite number", name, t, v)
 		}
 	}
 	return nil

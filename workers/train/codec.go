@@ -12,16 +12,17 @@ import (
 
 // A stored batch is, little-endian:
 //
-//	"restar-batch-1\n", uint32 sequences, then for each, in ordinal order:
-//	int64 ordinal, float32 advantage, uint32 n, n int32 ids, n mask bytes, n float32 log-probs
+//	"restar-batch-2\n", uint32 sequences, then for each, in ordinal order:
+//	int64 ordinal, float32 advantage, uint32 n, byte flags, n int32 ids, n mask bytes, n float32 log-probs, and then, each present if
+//	its bit of the flags is set, n float32 advantages, reference log-probs, engine log-probs
 //	32 bytes SHA-256 of all before
 //
 // Equal batches give equal bytes, in whatever order they list their sequences.
-const batchMagic = "restar-batch-1\n"
+const batchMagic = "restar-batch-2\n"
 
 // sequenceHeader is the fixed part of a stored sequence and sequenceToken what each token takes, in bytes.
 const (
-	sequenceHeader = 8 + 4 + 4
+	sequenceHeader = 8 + 4 + 4 + 1
 	sequenceToken  = 4 + 1 + 4
 )
 
@@ -35,17 +36,39 @@ func EncodeBatch(b Batch) ([]byte, error) {
 	for _, s := range sequences {
 		out = binary.LittleEndian.AppendUint64(out, uint64(s.Ordinal))
 		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(s.Advantage))
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(s.IDs)))
+		out = append(binary.LittleEndian.AppendUint32(out, uint32(len(s.IDs))), s.flags())
 		for _, id := range s.IDs {
 			out = binary.LittleEndian.AppendUint32(out, uint32(id))
 		}
 		out = append(out, s.Mask...)
-		for _, l := range s.LogProbs {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(l))
+		out = appendFloats(out, s.LogProbs)
+		for _, optional := range s.optional() {
+			out = appendFloats(out, *optional)
 		}
 	}
 	sum := sha256.Sum256(out)
 	return append(out, sum[:]...), nil
+}
+
+// optional lists the lists that a sequence may lack, in the order of their flags.
+func (s *Sequence) optional() []*[]float32 {
+	return []*[]float32{&s.Advantages, &s.RefLogProbs, &s.EngineLogProbs}
+}
+
+func (s *Sequence) flags() (bits byte) {
+	for i, optional := range s.optional() {
+		if *optional != nil {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+func appendFloats(out []byte, values []float32) []byte {
+	for _, v := range values {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+	}
+	return out
 }
 
 // Digest is the SHA-256, in hex, that ends the encoded batch.
@@ -112,7 +135,7 @@ func (r *reader) sequence() Sequence {
 	if header == nil {
 		return Sequence{}
 	}
-	n := int(binary.LittleEndian.Uint32(header[12:]))
+	n, flags := int(binary.LittleEndian.Uint32(header[12:])), header[16]
 	data := r.take(n * sequenceToken)
 	if data == nil {
 		return Sequence{}
@@ -120,11 +143,29 @@ func (r *reader) sequence() Sequence {
 	s := Sequence{
 		Ordinal:   int(binary.LittleEndian.Uint64(header)),
 		Advantage: math.Float32frombits(binary.LittleEndian.Uint32(header[8:])),
-		IDs:       make([]int32, n), Mask: bytes.Clone(data[4*n : 5*n]), LogProbs: make([]float32, n),
+		IDs:       make([]int32, n), Mask: bytes.Clone(data[4*n : 5*n]), LogProbs: floats(data[5*n:]),
 	}
 	for i := range n {
 		s.IDs[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
-		s.LogProbs[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[5*n+4*i:]))
+	}
+	for i, optional := range s.optional() {
+		if flags&(1<<i) != 0 {
+			*optional = floats(r.take(4 * n))
+		}
+	}
+	if flags != s.flags() {
+		r.short = true
 	}
 	return s
+}
+
+func floats(data []byte) []float32 {
+	if data == nil {
+		return nil
+	}
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
 }

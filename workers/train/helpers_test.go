@@ -7,6 +7,7 @@ import (
 
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/rl"
 )
 
 func tinyModel(t testing.TB, seed uint64) *model.Model {
@@ -55,12 +56,30 @@ func someBatch(t testing.TB, m *model.Model, n int, seed int) Batch {
 	return b
 }
 
+// withOptional gives every sequence advantages of its tokens, and log-probs of a reference and of an engine that differ a little.
+func withOptional(b Batch) Batch {
+	for i := range b.Sequences {
+		s := &b.Sequences[i]
+		n := len(s.IDs)
+		s.Advantages, s.RefLogProbs, s.EngineLogProbs = make([]float32, n), make([]float32, n), make([]float32, n)
+		for t, k := range s.Mask {
+			at := philox.Address{Purpose: philox.Shuffle, Ordinal: i, Token: t}
+			s.Advantages[t] = float32(2*rng.Uniform(at) - 1)
+			if k == 1 {
+				s.RefLogProbs[t] = s.LogProbs[t] + float32(rng.Uniform(at.WithTurn(1))-0.5)
+				s.EngineLogProbs[t] = s.LogProbs[t] + float32(2*rng.Uniform(at.WithTurn(2))-1)
+			}
+		}
+	}
+	return b
+}
+
 func testOptimizer() Optimizer {
 	return Optimizer{LR: 0.01, Beta1: 0.9, Beta2: 0.999, WeightDecay: 0.01, ClipNorm: 1}
 }
 
 func testObjective() Objective {
-	return Objective{Kind: PolicyGradient, ClipLow: 0.2, ClipHigh: 0.28}
+	return Objective{Kind: PolicyGradient, Clip: rl.Clip{Low: 0.2, High: 0.28}}
 }
 
 // bits is a state's tensors, copied.

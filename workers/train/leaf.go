@@ -30,6 +30,9 @@ func divide(b Batch, obj Objective) ([Leaves]leaf, error) {
 	}
 	counts, total := make([]int, len(sequences)), 0
 	for i, s := range sequences {
+		if err := obj.needs(s); err != nil {
+			return [Leaves]leaf{}, err
+		}
 		counts[i] = s.sampled()
 		total += counts[i]
 	}
@@ -95,12 +98,9 @@ func (l leaf) pack() model.Packed {
 func (l leaf) coefficients(obj Objective, total *sums, logp, entropy []float32) []float32 {
 	coef, at := make([]float32, len(logp)), 0
 	for _, it := range l {
-		for t, m := range it.Mask {
-			if m == 1 {
-				coef[at+t] = obj.token(total, logp[at+t], it.LogProbs[t], entropy[at+t], it.Advantage, it.weight)
-			}
-		}
-		at += len(it.IDs)
+		end := at + len(it.IDs)
+		obj.coefficients(total, it, logp[at:end], entropy[at:end], coef[at:end])
+		at = end
 	}
 	return coef
 }

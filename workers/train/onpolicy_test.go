@@ -10,6 +10,7 @@ import (
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/engine"
 	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/rl"
 	"github.com/restar-rl/restar/workers/train"
 )
 
@@ -65,7 +66,7 @@ func TestTheOnPolicyRatioIsExactlyOne(t *testing.T) {
 	s.Plan.MicroTokens = 100
 	for step := range int64(3) {
 		got, err := train.Step(t.Context(), s, rollout(t, m, 24), step+1,
-			train.Objective{Kind: train.PolicyGradient, ClipLow: 0.2, ClipHigh: 0.28}, train.Optimizer{LR: 0.01, Beta1: 0.9, Beta2: 0.999, ClipNorm: 1})
+			train.Objective{Kind: train.PolicyGradient, Clip: rl.Clip{Low: 0.2, High: 0.28}}, train.Optimizer{LR: 0.01, Beta1: 0.9, Beta2: 0.999, ClipNorm: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

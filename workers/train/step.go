@@ -29,8 +29,12 @@ type Metrics struct {
 	LearningRate float64 `json:"learning_rate"`  // of this step
 	RatioMax     float64 `json:"ratio_max"`      // largest exp(|logp - behaviour logp|): exactly 1 on-policy
 	KL           float64 `json:"kl"`             // mean of r-1-log r with r = policy/behaviour: 0 on-policy (Schulman's k3)
-	ClipFracLow  float64 `json:"clip_frac_low"`  // share of tokens with a negative advantage and a ratio below 1-ClipLow
-	ClipFracHigh float64 `json:"clip_frac_high"` // share of tokens with a positive advantage and a ratio above 1+ClipHigh
+	RefKL        float64 `json:"ref_kl"`         // mean of the objective's KL estimate towards the reference; 0 without a KL weight
+	ClipFracLow  float64 `json:"clip_frac_low"`  // share of tokens with a negative advantage and a ratio below 1-Clip.Low
+	ClipFracHigh float64 `json:"clip_frac_high"` // share of tokens with a positive advantage and a ratio above 1+Clip.High
+	ClipFracDual float64 `json:"clip_frac_dual"` // share of tokens with a negative advantage and a ratio above Clip.Dual
+	Mismatch     float64 `json:"mismatch"`       // mean of r-1-log r with r = trainer/engine; 0 without importance weights
+	MismatchMax  float64 `json:"mismatch_max"`   // largest exp(|log r|); 0 without importance weights
 	Entropy      float64 `json:"entropy"`        // nats a token
 	Tokens       int     `json:"tokens"`         // mask 1
 	Sequences    int     `json:"sequences"`
@@ -49,6 +53,7 @@ func Step(ctx context.Context, s *State, b Batch, step int64, obj Objective, opt
 	if step != s.AppliedStep+1 {
 		return Metrics{}, fmt.Errorf("%w: asked for step %d, the state has applied %d and takes step %d", ErrStepOrder, step, s.AppliedStep, s.AppliedStep+1)
 	}
+	obj = obj.withDefaults()
 	if err := errors.Join(obj.validate(), opt.validate()); err != nil {
 		return Metrics{}, err
 	}
@@ -120,7 +125,7 @@ func (s *State) update(ctx context.Context, g []model.Tensor, opt Optimizer, sca
 
 // finite replaces what a skipped step could not measure by 0, so that every report can be written as JSON.
 func (m Metrics) finite() Metrics {
-	for _, v := range []*float64{&m.Loss, &m.GradNorm, &m.RatioMax, &m.KL, &m.Entropy} {
+	for _, v := range []*float64{&m.Loss, &m.GradNorm, &m.RatioMax, &m.KL, &m.RefKL, &m.Mismatch, &m.MismatchMax, &m.Entropy} {
 		if !isFinite(*v) {
 			*v = 0
 		}

@@ -62,8 +62,7 @@ func scalarLoss(t *testing.T, m *model.Model, b Batch, obj Objective) float64 {
 				sum += float64(logp[i])
 				continue
 			}
-			r, a := math.Exp(float64(logp[i])-float64(s.LogProbs[i])), float64(s.Advantage)
-			sum += math.Min(r*a, math.Min(math.Max(r, 1-obj.ClipLow), 1+obj.ClipHigh)*a)
+			sum += scalarTerm(s, obj, logp, i)
 		}
 		if obj.Norm == rl.SequenceMean {
 			total -= sum / float64(s.sampled()) / float64(len(b.Sequences))
@@ -74,13 +73,47 @@ func scalarLoss(t *testing.T, m *model.Model, b Batch, obj Objective) float64 {
 	return total
 }
 
+// scalarTerm is what token i of a sequence adds, before the denominator.
+func scalarTerm(s Sequence, obj Objective, logp []float32, i int) float64 {
+	r, a := math.Exp(float64(logp[i])-float64(s.LogProbs[i])), float64(s.Advantage)
+	if s.Advantages != nil {
+		a = float64(s.Advantages[i])
+	}
+	clip := func(r float64) float64 { return math.Min(math.Max(r, 1-obj.Clip.Low), 1+obj.Clip.High) }
+	if obj.Ratio == rl.SequenceRatio {
+		r = 1
+		for t, k := range s.Mask {
+			if k == 1 {
+				r *= math.Pow(math.Exp(float64(logp[t])-float64(s.LogProbs[t])), 1/float64(s.sampled()))
+			}
+		}
+	}
+	value := math.Min(r*a, clip(r)*a)
+	if obj.Ratio == rl.WeightRatio {
+		value = clip(r) * a * float64(logp[i])
+	}
+	if obj.Importance > 0 {
+		value *= math.Min(math.Exp(float64(s.LogProbs[i])-float64(s.EngineLogProbs[i])), obj.Importance)
+	}
+	if obj.KLBeta > 0 {
+		q := math.Exp(float64(s.RefLogProbs[i]) - float64(logp[i]))
+		value -= obj.KLBeta * (q - math.Log(q) - 1)
+	}
+	return value
+}
+
 func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 	m := tinyModel(t, 2)
-	b := someBatch(t, m, 9, 2)
+	b := withOptional(someBatch(t, m, 9, 2))
+	wide := rl.Clip{Low: 1, High: 1e3}
 	for _, obj := range []Objective{
-		{Kind: SFT}, testObjective(), {Kind: PolicyGradient, ClipLow: 1, ClipHigh: 1e3},
-		{Kind: PolicyGradient, ClipLow: 1, ClipHigh: 1e3, Norm: rl.SequenceMean},
+		{Kind: SFT}, testObjective(), {Kind: PolicyGradient, Clip: wide},
+		{Kind: PolicyGradient, Clip: wide, Norm: rl.SequenceMean},
+		{Kind: PolicyGradient, Clip: wide, KLBeta: 0.5},
+		{Kind: PolicyGradient, Clip: wide, Importance: 1.2},
+		{Kind: PolicyGradient, Clip: wide, Ratio: rl.SequenceRatio, Norm: rl.SequenceMean},
 	} {
+		obj = obj.withDefaults()
 		s := NewState(m)
 		work, err := divide(b, obj)
 		if err != nil {
@@ -95,6 +128,49 @@ func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 		}
 		for i, g := range got.gradient.Tensors() {
 			checkSlope(t, m, b, obj, i, g)
+		}
+	}
+}
+
+// The gradient of CISPO is not the slope of its loss: the clipped ratio in it is a constant.
+func TestTheGradientOfWeightedRatiosTakesTheRatioAsAConstant(t *testing.T) {
+	m := tinyModel(t, 2)
+	b := withOptional(someBatch(t, m, 9, 2))
+	obj := Objective{Kind: PolicyGradient, Clip: rl.Clip{Low: 0.5, High: 0.28}, Ratio: rl.WeightRatio}.withDefaults()
+	for i, s := range b.Sequences {
+		logp, entropy, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a sums
+		coef := make([]float32, len(s.IDs))
+		obj.coefficients(&a, item{s, 0.125}, logp, entropy, coef)
+		sum := 0.0
+		for k, m := range s.Mask {
+			if m == 0 {
+				continue
+			}
+			sum += scalarTerm(s, obj, logp, k)
+			r := math.Exp(float64(logp[k]) - float64(s.LogProbs[k]))
+			want := -0.125 * math.Min(math.Max(r, 0.5), 1.28) * float64(s.Advantages[k])
+			if math.Abs(float64(coef[k])-want) > 1e-7 {
+				t.Errorf("sequence %d token %d: coefficient %v, want %v", i, k, coef[k], want)
+			}
+		}
+		if math.Abs(a.loss+0.125*sum) > 1e-9*(1+math.Abs(sum)) {
+			t.Errorf("sequence %d: loss %v, want %v", i, a.loss, -0.125*sum)
+		}
+	}
+}
+
+func TestAnObjectiveRefusesABatchThatLacksItsLogProbs(t *testing.T) {
+	s := NewState(tinyModel(t, 2))
+	for name, obj := range map[string]Objective{
+		"reference": {Kind: PolicyGradient, KLBeta: 0.04}, "engine": {Kind: PolicyGradient, Importance: 2},
+	} {
+		_, err := Step(t.Context(), s, someBatch(t, s.Model, 2, 1), 1, obj, testOptimizer())
+		if !errors.Is(err, ErrBatch) || !strings.Contains(err.Error(), name+" log-probs") {
+			t.Errorf("without %s log-probs: %v", name, err)
 		}
 	}
 }
@@ -121,7 +197,7 @@ func checkSlope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int
 	copy(data, saved)
 	m.WeightsChanged()
 	tolerance := 0.005
-	if obj.ClipHigh < 1 && obj.Kind == PolicyGradient {
+	if obj.Clip.High < 1 && obj.Kind == PolicyGradient {
 		tolerance = 0.05
 	}
 	if math.Abs(got-norm) > tolerance*norm+2e-4 {
@@ -316,9 +392,9 @@ func TestBadPlansObjectivesAndOptimizersAreNamed(t *testing.T) {
 		"Workers":      func(s *State, _ *Objective, _ *Optimizer) { s.Plan.Workers = 3 },
 		"MicroTokens":  func(s *State, _ *Objective, _ *Optimizer) { s.Plan.MicroTokens = -1 },
 		"kind":         func(_ *State, o *Objective, _ *Optimizer) { o.Kind = "dpo" },
-		"ClipLow":      func(_ *State, o *Objective, _ *Optimizer) { o.ClipLow = 2 },
-		"ClipHigh":     func(_ *State, o *Objective, _ *Optimizer) { o.ClipHigh = math.NaN() },
-		"DualClip":     func(_ *State, o *Objective, _ *Optimizer) { o.DualClip = 0.5 },
+		"clip low":     func(_ *State, o *Objective, _ *Optimizer) { o.Clip.Low = 2 },
+		"clip high":    func(_ *State, o *Objective, _ *Optimizer) { o.Clip.High = math.NaN() },
+		"dual clip":    func(_ *State, o *Objective, _ *Optimizer) { o.Clip.Dual = 0.5 },
 		"loss norm":    func(_ *State, o *Objective, _ *Optimizer) { o.Norm = "sum" },
 		"LR":           func(_ *State, _ *Objective, o *Optimizer) { o.LR = math.Inf(1) },
 		"Beta1, Beta2": func(_ *State, _ *Objective, o *Optimizer) { o.Beta2 = 1 },

@@ -8,6 +8,7 @@ type Backend interface {
 	RowOps
 	AttentionOps
 	HeadOps
+	SampleOps
 	OptimizerOps
 }
 

@@ -1,7 +1,7 @@
 // Package engine samples from a model for thousands of callers at once: continuous batching over a paged KV cache.
 //
 // Invariants:
-//   - A generation is a pure function of (weights, IDs, Temperature, Seed, Address, Stop, MaxNew). Company, chunking, caching, preemption
+//   - A generation is a pure function of (weights, IDs, Temperature, TopK, TopP, Seed, Address, Stop, MaxNew). Company, chunking, caching, preemption
 //     and eviction change when a token is computed, never its bits, because the model's bits do not depend on them either.
 //   - One goroutine owns all state and steps the model. Callers hand it work and wait; every wait ends with their context.
 //   - A full block of KV is immutable and shared by content: its key is a hash of the weight version and of every id up to its end.
@@ -35,13 +35,14 @@ const (
 	FinishLength Finish = "length" // MaxNew ids were generated
 )
 
-// Generation is a finished turn. The three slices have one entry per generated id.
+// Generation is a finished turn. IDs, LogProbs and Entropy have one entry per generated id.
 type Generation struct {
-	IDs      []int32
-	LogProbs []float32 // natural log, of the distribution sampled from (logits/Temperature); greedy: of the softmax of the logits
-	Entropy  []float32 // nats, of the same distribution
-	Finish   Finish
-	Version  string // of the weights that every id was sampled with
+	IDs         []int32
+	LogProbs    []float32        // natural log, of the distribution sampled from (see kernels.Choice); greedy: of the softmax of the logits
+	Entropy     []float32        // nats, of the same distribution
+	TopLogProbs [][]model.Likely // for each id the likeliest of the same distribution, the likeliest first; nil unless asked for
+	Finish      Finish
+	Version     string // of the weights that every id was sampled with
 }
 
 // Options size an engine. Zero fields take the defaults.
@@ -129,6 +130,7 @@ func (e *Engine) Generate(ctx context.Context, r Request) (Generation, error) {
 	case o := <-c.result:
 		return o.gen, o.err
 	case <-ctx.Done():
+		c.leave()
 		_ = e.post(message{cancel: c}) // a closed engine has no use for it
 		return Generation{}, fmt.Errorf("engine: generation of session %q (%d context ids) given up: %w", r.Session, len(r.IDs), context.Cause(ctx))
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ func trajectory(ctx context.Context, e *Engine, number int) error {
 		r := Request{
 			Session: session, Group: fmt.Sprint("g", number/8), IDs: ids, MaxNew: 20 + number%50, Temperature: 1, Stop: []int32{3, 5},
 			Seed: 9, Address: philox.Address{Purpose: philox.Rollout, Ordinal: number / 8, Sample: number % 8, Turn: turn},
+			TopK: number % 3 * 5, TopP: float32(number%4) / 4, TopLogProbs: number % 2 * 3,
 		}
 		got, err := e.Generate(ctx, r)
 		if err != nil {
@@ -239,6 +242,10 @@ func TestARequestThatCannotBeServedIsRefusedWithItsReason(t *testing.T) {
 		"IDs is empty":           func(r *Request) { r.IDs = nil },
 		"MaxNew is 0":            func(r *Request) { r.MaxNew = 0 },
 		"Temperature is -1":      func(r *Request) { r.Temperature = -1 },
+		"TopK is -1":             func(r *Request) { r.TopK = -1 },
+		"TopP is 1.5":            func(r *Request) { r.TopP = 1.5 },
+		"TopP is NaN":            func(r *Request) { r.TopP = float32(math.NaN()) },
+		"TopLogProbs is 21":      func(r *Request) { r.TopLogProbs = 21 },
 		"does not fit":           func(r *Request) { r.Address.Turn = 1 << 20 },
 		"300 positions":          func(r *Request) { r.MaxNew = 291 },
 		"the engine has 4":       func(r *Request) { r.MaxNew = 280 },
@@ -334,5 +341,53 @@ func TestSequencesAreSteppedTogether(t *testing.T) {
 	wg.Wait()
 	if f.widest != 40 {
 		t.Errorf("widest step has %d sequences, want MaxRows 40", f.widest)
+	}
+}
+
+func TestEveryIdIsToldAsItIsDrawn(t *testing.T) {
+	f := newFake(512)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{})
+	told := make(chan Token, 100)
+	r := Request{IDs: prompt(80, 1), MaxNew: 9, Temperature: 1, TopLogProbs: 2, OnToken: func(k Token) { told <- k }}
+	done := make(chan Generation, 1)
+	go func() {
+		g, err := e.Generate(testContext(t), r)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- g
+	}()
+	want := oracle(0, r)
+	for i, id := range want.IDs {
+		f.gate <- struct{}{} // one step, one id
+		k := <-told
+		if k.ID != id || k.LogProb != want.LogProbs[i] || k.Entropy != want.Entropy[i] || !reflect.DeepEqual(k.TopLogProbs, want.TopLogProbs[i]) {
+			t.Fatalf("id %d was told as %+v, want %d with %v", i, k, id, want.LogProbs[i])
+		}
+	}
+	if g := <-done; !reflect.DeepEqual(g.IDs, want.IDs) || !reflect.DeepEqual(g.TopLogProbs, want.TopLogProbs) || len(told) != 0 {
+		t.Errorf("after %d ids told the generation is %v with %v", len(want.IDs), g.IDs, g.TopLogProbs)
+	}
+}
+
+func TestNothingIsToldAfterACallerHasLeft(t *testing.T) {
+	e := startFake(t, nil, Options{})
+	for range 50 {
+		ctx, cancel := context.WithCancel(testContext(t))
+		var returned atomic.Bool
+		n := 0
+		_, err := e.Generate(ctx, Request{IDs: prompt(80, 1), MaxNew: 500, Temperature: 1, OnToken: func(Token) {
+			if returned.Load() {
+				t.Error("an id was told after Generate had returned")
+			}
+			if n++; n == 3 {
+				cancel()
+			}
+		}})
+		returned.Store(true)
+		if !errors.Is(err, context.Canceled) || n < 3 {
+			t.Fatalf("generation cancelled at its third id: %v after %d ids", err, n)
+		}
 	}
 }

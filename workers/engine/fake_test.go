@@ -31,18 +31,18 @@ func newFake(blocks int) *fakeRunner {
 	return &fakeRunner{slots: make([][model.BlockTokens]int32, blocks)}
 }
 
-func (f *fakeRunner) extend(ctx context.Context, spans []model.Span) ([]float32, error) {
+func (f *fakeRunner) extend(ctx context.Context, spans []model.Span, choices []model.Choice, top int, out []model.Draw) ([]model.Draw, error) {
 	if f.gate != nil {
 		select {
 		case <-f.gate:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return out, ctx.Err()
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failWith != nil {
-		return nil, f.failWith
+		return out, f.failWith
 	}
 	f.widest = max(f.widest, len(spans))
 	written := map[int]int{}
@@ -51,13 +51,12 @@ func (f *fakeRunner) extend(ctx context.Context, spans []model.Span) ([]float32,
 			p := s.Start + j
 			b := s.Blocks[p/model.BlockTokens]
 			if other, ok := written[b]; ok && other != i {
-				return nil, fmt.Errorf("spans %d and %d write block %d", other, i, b)
+				return out, fmt.Errorf("spans %d and %d write block %d", other, i, b)
 			}
 			written[b] = i
 			f.slots[b][p%model.BlockTokens] = id
 		}
 	}
-	var logits []float32
 	for _, s := range spans {
 		if !s.Want {
 			continue
@@ -66,9 +65,13 @@ func (f *fakeRunner) extend(ctx context.Context, spans []model.Span) ([]float32,
 		for p := range ids {
 			ids[p] = f.slots[s.Blocks[p/model.BlockTokens]][p%model.BlockTokens]
 		}
-		logits = append(logits, fakeLogits(f.salt, ids)...)
+		out = append(out, model.SampleRow(fakeLogits(f.salt, ids), choices[0], top))
+		choices = choices[1:]
 	}
-	return logits, nil
+	if len(choices) != 0 {
+		return out, fmt.Errorf("%d choices without a span", len(choices))
+	}
+	return out, nil
 }
 
 func (f *fakeRunner) copyBlock(dst, src int) { f.slots[dst] = f.slots[src] }
@@ -97,12 +100,15 @@ func oracle(salt uint64, r Request) Generation {
 	ids := append([]int32(nil), r.IDs...)
 	var g Generation
 	for i := range r.MaxNew {
-		u := philox.NewKey(r.Seed).Uniform(r.Address.WithToken(i))
-		d := drawToken(fakeLogits(salt, ids), r.Temperature, u)
-		ids = append(ids, d.id)
-		g.IDs, g.LogProbs, g.Entropy = append(g.IDs, d.id), append(g.LogProbs, d.logp), append(g.Entropy, d.entropy)
+		c := model.Choice{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, Key: philox.NewKey(r.Seed), At: r.Address.WithToken(i)}
+		d := model.SampleRow(fakeLogits(salt, ids), c, r.TopLogProbs)
+		ids = append(ids, d.ID)
+		g.IDs, g.LogProbs, g.Entropy = append(g.IDs, d.ID), append(g.LogProbs, d.LogP), append(g.Entropy, d.Entropy)
+		if r.TopLogProbs > 0 {
+			g.TopLogProbs = append(g.TopLogProbs, d.Top)
+		}
 		for _, stop := range r.Stop {
-			if d.id == stop {
+			if d.ID == stop {
 				g.Finish = FinishStop
 				return g
 			}

@@ -1,6 +1,11 @@
 package engine
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/restar-rl/restar/workers/model"
+)
 
 // message is one thing asked of the scheduler. Exactly one field is set; messages are served in the order posted.
 type message struct {
@@ -16,6 +21,28 @@ type call struct {
 	gen    Generation
 	seq    *sequence // nil until the call is served and after it ends
 	result chan outcome
+
+	hook sync.Mutex // held while OnToken runs
+	left bool       // the caller is gone: OnToken is not called any more
+}
+
+// tell reports a drawn id to the caller.
+func (c *call) tell(d model.Draw) {
+	if c.req.OnToken == nil {
+		return
+	}
+	c.hook.Lock()
+	defer c.hook.Unlock()
+	if !c.left {
+		c.req.OnToken(Token{ID: d.ID, LogProb: d.LogP, Entropy: d.Entropy, TopLogProbs: d.Top[:min(len(d.Top), c.req.TopLogProbs)]})
+	}
+}
+
+// leave waits for an OnToken under way and lets no other begin.
+func (c *call) leave() {
+	c.hook.Lock()
+	defer c.hook.Unlock()
+	c.left = true
 }
 
 type outcome struct {

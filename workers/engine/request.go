@@ -15,9 +15,27 @@ type Request struct {
 	IDs         []int32        // the whole context: prompt and all turns so far
 	MaxNew      int            // ids to generate at most, at least 1
 	Temperature float32        // 0 is greedy
+	TopK        int            // sample from the TopK likeliest ids only; 0 is off
+	TopP        float32        // then from the smallest set of likeliest ids that holds TopP of the rest, in [0,1]; 0 is off
+	TopLogProbs int            // likeliest ids to report with each id, at most MaxTopLogProbs
 	Stop        []int32        // ids that end the turn; the one met is part of the result
 	Seed        uint64         // the run's seed
 	Address     philox.Address // id i of the turn is drawn at Address.WithToken(i)
+
+	// OnToken, if not nil, is called once for each id, in order, before Generate returns and never after it. It is called by the goroutine
+	// that steps the model, so it must not wait for anything.
+	OnToken func(Token)
+}
+
+// MaxTopLogProbs bounds TopLogProbs, as the public completion interfaces do.
+const MaxTopLogProbs = 20
+
+// Token is one generated id with its log-prob and entropy as in Generation.
+type Token struct {
+	ID          int32
+	LogProb     float32
+	Entropy     float32
+	TopLogProbs []model.Likely // as asked by Request.TopLogProbs
 }
 
 // check refuses what no state of the engine could serve.
@@ -33,6 +51,12 @@ func (s *scheduler) check(r Request) error {
 		return refuse("MaxNew is %d, want at least 1", r.MaxNew)
 	case !(r.Temperature >= 0) || math.IsInf(float64(r.Temperature), 0):
 		return refuse("Temperature is %v, want 0 (greedy) or a positive number", r.Temperature)
+	case r.TopK < 0:
+		return refuse("TopK is %d, want 0 (off) or a positive number of ids", r.TopK)
+	case !(r.TopP >= 0 && r.TopP <= 1):
+		return refuse("TopP is %v, want 0 (off) or a share up to 1", r.TopP)
+	case r.TopLogProbs < 0 || r.TopLogProbs > MaxTopLogProbs:
+		return refuse("TopLogProbs is %d, want 0 to %d", r.TopLogProbs, MaxTopLogProbs)
 	case !r.Address.WithToken(r.MaxNew).Valid():
 		return refuse("Address %+v with %d new ids does not fit its fields", r.Address, r.MaxNew)
 	case positions > 0 && total > positions:

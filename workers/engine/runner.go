@@ -9,8 +9,9 @@ import (
 
 // runner is what the scheduler needs of a model with its KV cache.
 type runner interface {
-	// extend computes the KV of the spans' ids and returns the logits after the last id of every span that wants them, in order.
-	extend(ctx context.Context, spans []model.Span) ([]float32, error)
+	// extend computes the KV of the spans' ids and draws the id that follows every span that wants one. There is one choice for each of
+	// these, in order; the draws are appended to out.
+	extend(ctx context.Context, spans []model.Span, choices []model.Choice, top int, out []model.Draw) ([]model.Draw, error)
 	copyBlock(dst, src int)
 	vocab() int
 	positions() int // the largest context, 0 if unlimited
@@ -35,8 +36,8 @@ func (r *modelRunner) with(m *model.Model, blocks int) *modelRunner {
 	return &modelRunner{m: m, ws: r.ws, cache: r.cache}
 }
 
-func (r *modelRunner) extend(ctx context.Context, spans []model.Span) ([]float32, error) {
-	return r.m.Extend(ctx, r.ws, spans, r.cache)
+func (r *modelRunner) extend(ctx context.Context, spans []model.Span, choices []model.Choice, top int, out []model.Draw) ([]model.Draw, error) {
+	return r.m.Sample(ctx, r.ws, spans, r.cache, choices, top, out)
 }
 
 func (r *modelRunner) copyBlock(dst, src int) { r.cache.CopyBlock(dst, src) }

@@ -25,6 +25,7 @@ type scheduler struct {
 	held     []*call           // posted after pending
 	ages     uint64
 	finished []*call // ended by the step under way, to be delivered with statistics that include them
+	batch    batch
 	stats    Stats
 }
 

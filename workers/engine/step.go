@@ -40,10 +40,21 @@ func (s *scheduler) plan() []planned {
 	return plan
 }
 
-// step computes the planned ids and samples the next id of every sequence that is up to date.
+// batch is what a step asks of the runner and gets from it; its memory is used again.
+type batch struct {
+	spans   []model.Span
+	choices []model.Choice
+	rows    []planned // those that want an id
+	draws   []model.Draw
+	top     int // the most alternatives that any of them wants
+}
+
+// step computes the planned ids and draws the next id of every sequence that is up to date.
 func (s *scheduler) step(ctx context.Context, plan []planned) {
-	logits, err := s.runner.extend(ctx, spans(plan))
-	if err != nil {
+	b := &s.batch
+	b.fill(plan)
+	var err error
+	if b.draws, err = s.runner.extend(ctx, b.spans, b.choices, b.top, b.draws[:0]); err != nil {
 		if ctx.Err() != nil {
 			return // the engine is closing, which fails every call
 		}
@@ -52,23 +63,33 @@ func (s *scheduler) step(ctx context.Context, plan []planned) {
 	}
 	s.stats.Steps++
 	s.advance(plan)
-	rows := slices.DeleteFunc(slices.Clone(plan), func(p planned) bool { return p.seq.computed < len(p.seq.ids) })
-	for i, d := range s.sample(rows, logits) {
-		s.take(rows[i].seq, d)
+	for i, d := range b.draws {
+		s.take(b.rows[i].seq, d)
 	}
 	s.trySwap()
 }
 
-func spans(plan []planned) []model.Span {
-	out := make([]model.Span, len(plan))
-	for i, p := range plan {
+// fill turns a plan into spans and choices.
+func (b *batch) fill(plan []planned) {
+	b.spans, b.choices, b.rows, b.top = b.spans[:0], b.choices[:0], b.rows[:0], 0
+	for _, p := range plan {
 		q := p.seq
-		out[i] = model.Span{
+		b.spans = append(b.spans, model.Span{
 			IDs: q.ids[q.computed : q.computed+p.n], Start: q.computed,
 			Blocks: q.blocks[:blocksFor(q.computed+p.n)], Want: p.last(),
+		})
+		if p.last() {
+			b.rows = append(b.rows, p)
+			b.choices = append(b.choices, q.call.choice())
+			b.top = max(b.top, q.call.req.TopLogProbs)
 		}
 	}
-	return out
+}
+
+// choice is how the call's next id is drawn.
+func (c *call) choice() model.Choice {
+	r := &c.req
+	return model.Choice{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, Key: philox.NewKey(r.Seed), At: r.Address.WithToken(len(c.gen.IDs))}
 }
 
 // advance records the KV that the step computed and publishes what has become shareable.
@@ -98,33 +119,25 @@ func (s *scheduler) publishTail(q *sequence) {
 	}
 }
 
-// sample draws one id for each row of logits. Rows are independent, so they are drawn in parallel.
-func (s *scheduler) sample(rows []planned, logits []float32) []draw {
-	vocab := s.runner.vocab()
-	draws := make([]draw, len(rows))
-	parallel(len(rows), func(i int) {
-		c := rows[i].seq.call
-		at := c.req.Address.WithToken(len(c.gen.IDs))
-		draws[i] = drawToken(logits[i*vocab:(i+1)*vocab], c.req.Temperature, philox.NewKey(c.req.Seed).Uniform(at))
-	})
-	return draws
-}
-
 // take appends a drawn id and finishes the call if it is the last.
-func (s *scheduler) take(q *sequence, d draw) {
+func (s *scheduler) take(q *sequence, d model.Draw) {
 	c := q.call
-	if !d.finite {
+	if !d.Finite {
 		s.end(q)
 		c.fail(fmt.Errorf("%w: id %d after %d context ids with weights %q: logits are NaN, infinite or overflow", ErrNonFinite, len(c.gen.IDs), len(c.req.IDs), s.version))
 		return
 	}
-	q.ids = append(q.ids, d.id)
-	c.gen.IDs = append(c.gen.IDs, d.id)
-	c.gen.LogProbs = append(c.gen.LogProbs, d.logp)
-	c.gen.Entropy = append(c.gen.Entropy, d.entropy)
+	q.ids = append(q.ids, d.ID)
+	c.gen.IDs = append(c.gen.IDs, d.ID)
+	c.gen.LogProbs = append(c.gen.LogProbs, d.LogP)
+	c.gen.Entropy = append(c.gen.Entropy, d.Entropy)
+	if n := c.req.TopLogProbs; n > 0 {
+		c.gen.TopLogProbs = append(c.gen.TopLogProbs, d.Top[:min(n, len(d.Top))])
+	}
 	s.stats.GeneratedTokens++
+	c.tell(d)
 	switch {
-	case slices.Contains(c.req.Stop, d.id):
+	case slices.Contains(c.req.Stop, d.ID):
 		c.gen.Finish = FinishStop
 	case len(c.gen.IDs) == c.req.MaxNew:
 		c.gen.Finish = FinishLength

@@ -75,19 +75,56 @@ type Span struct {
 // Extend runs new tokens of many sequences through the model, writing their keys and values into the cache, and returns the logits
 // that follow each wanted span, [wanted, VocabSize], in the order of spans. The result is valid until the workspace's next use.
 func (m *Model) Extend(ctx context.Context, ws *Workspace, spans []Span, cache *KVCache) ([]float32, error) {
-	s, ids, wanted, err := m.joinSpans(spans, cache)
-	if err != nil || len(spans) == 0 {
+	p, logits, err := m.extend(ctx, ws, spans, cache)
+	if err != nil || logits.Len == 0 {
 		return nil, err
 	}
+	return p.download(ctx, logits)
+}
+
+// Choice says how a token is drawn, Draw is one drawn, Likely one of its alternatives.
+type (
+	Choice = kernels.Choice
+	Draw   = kernels.Draw
+	Likely = kernels.Likely
+)
+
+// Sample is Extend followed by one draw for each wanted span, made where the logits are. It needs a choice for each wanted span, in the order
+// of spans, and lists the top likeliest ids with each draw. Draws are appended to out.
+func (m *Model) Sample(ctx context.Context, ws *Workspace, spans []Span, cache *KVCache, choices []Choice, top int, out []Draw) ([]Draw, error) {
 	if ws == nil {
 		ws = NewWorkspace()
+	}
+	p, logits, err := m.extend(ctx, ws, spans, cache)
+	if err != nil || p == nil {
+		return out, err
+	}
+	vocab, from := m.Config.VocabSize, len(out)
+	if logits.Len != len(choices)*vocab {
+		return out, fmt.Errorf("%d choices for %d wanted spans", len(choices), logits.Len/vocab)
+	}
+	out = append(out, make([]Draw, len(choices))...)
+	if len(choices) > 0 {
+		m.backend.Sample(p.s, kernels.SampleArgs{Rows: len(choices), Vocab: vocab, Logits: logits, Choices: choices, Top: top, Draws: out[from:]})
+	}
+	return out, p.sync(ctx)
+}
+
+// extend runs spans and leaves the wanted logits on the device. The pass is nil if there are no spans.
+func (m *Model) extend(ctx context.Context, ws *Workspace, spans []Span, cache *KVCache) (*pass, kernels.View, error) {
+	s, ids, wanted, err := m.joinSpans(spans, cache)
+	if err != nil || len(spans) == 0 {
+		return nil, kernels.View{}, err
 	}
 	p := m.pass(ws, ids, s, false)
 	x, err := p.forward(ctx, cache.layer)
 	if err != nil {
-		return nil, err
+		return nil, kernels.View{}, err
 	}
-	return p.logits(ctx, x, wanted)
+	if len(wanted) == 0 {
+		return p, kernels.View{}, p.sync(ctx)
+	}
+	return p, p.logits(x, wanted), nil
 }
 
 // joinSpans checks spans and lays them out as rows; wanted holds the rows whose logits are wanted.
@@ -123,11 +160,8 @@ func (m *Model) joinSpans(spans []Span, cache *KVCache) (s kernels.Spans, ids, w
 }
 
 // logits gathers wanted rows of the residual stream, then norm and head as in a packed pass.
-func (p *pass) logits(ctx context.Context, x kernels.View, wanted []int32) ([]float32, error) {
+func (p *pass) logits(x kernels.View, wanted []int32) kernels.View {
 	b, c, n := p.m.backend, p.m.Config, len(wanted)
-	if n == 0 {
-		return nil, p.sync(ctx)
-	}
 	rows, at := p.f("gathered", 0, n*c.HiddenSize), p.i("wanted", n)
 	b.UploadInts(p.s, at, wanted)
 	b.Embedding(p.s, rows, x, at, n, c.HiddenSize)
@@ -135,28 +169,32 @@ func (p *pass) logits(ctx context.Context, x kernels.View, wanted []int32) ([]fl
 	b.RMSNorm(p.s, h, p.f("rstd", 0, n), rows, p.m.weights.norm, n, c.HiddenSize, float32(c.RMSNormEps))
 	logits := p.f("logits", 0, n*c.VocabSize)
 	b.GemmNT(p.s, logits, h, p.m.packed.head, kernels.Shape{M: n, N: c.VocabSize, K: c.HiddenSize}, false)
+	return logits
+}
+
+// download copies logits to the host and refuses those that are no distribution.
+func (p *pass) download(ctx context.Context, logits kernels.View) ([]float32, error) {
 	if cap(p.ws.host) < logits.Len {
 		p.ws.host = make([]float32, logits.Len)
 	}
 	out := p.ws.host[:logits.Len]
-	b.Download(p.s, out, logits)
+	p.m.backend.Download(p.s, out, logits)
 	if err := p.sync(ctx); err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(out); i += c.VocabSize {
+	for i := 0; i < len(out); i += p.m.Config.VocabSize {
 		if x := out[i]; x-x != 0 { // an overflow before the head reaches every logit of its row
-			return nil, fmt.Errorf("logits of wanted span %d are %v: the weights or activations overflowed", i/c.VocabSize, x)
+			return nil, fmt.Errorf("logits of wanted span %d are %v: the weights or activations overflowed", i/p.m.Config.VocabSize, x)
 		}
 	}
 	return out, nil
 }
 
-// LogSoftmaxRow returns the log of the sum of exponentials and the entropy of one row of logits, natural log. It is the code that
-// LogProbs and Backward run, so the sampler's logits[token]-lse has the trainer's bits.
-func LogSoftmaxRow(logits []float32) (lse, entropy float32) {
+// SampleRow draws from a row of logits in host memory. It is the code that Sample runs.
+func SampleRow(logits []float32, c Choice, top int) Draw {
 	b, err := host()
 	if err != nil {
 		panic(err) // New and Load have refused this environment already
 	}
-	return b.LogSoftmaxRow(logits)
+	return b.SampleRow(logits, c, top)
 }

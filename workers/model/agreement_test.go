@@ -81,7 +81,9 @@ func sameBits(a, b []float32) int {
 func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
 	lengths := []int{64, 1, 130, 63, 65, 128, 17, 2}
 	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
-		for _, c := range []Config{small(true), even()} {
+		all := everyFamily()
+		all["even"] = even()
+		for _, c := range all {
 			m := mustModel(t, b, c)
 			for _, procs := range []int{1, 2} {
 				for _, batch := range []int{1, 3, 8} {
@@ -173,8 +175,8 @@ func TestThreadsChangeNoBit(t *testing.T) {
 
 func TestBackwardOverSeveralCallsGivesTheBitsOfOneCall(t *testing.T) {
 	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
-		for _, tied := range []bool{true, false} {
-			m := mustModel(t, b, small(tied))
+		for name, c := range everyFamily() {
+			m := mustModel(t, b, c)
 			seqs := [][]int32{ids(1, 70, 53), ids(2, 5, 53), ids(3, 1, 53), ids(4, 129, 53)}
 			coef := func(lp, _ []float32) ([]float32, error) {
 				c := slices.Clone(lp)
@@ -195,7 +197,7 @@ func TestBackwardOverSeveralCallsGivesTheBitsOfOneCall(t *testing.T) {
 			}
 			for k, ts := range one.Tensors() {
 				if i := sameBits(ts.Data, many.Tensors()[k].Data); i >= 0 {
-					t.Errorf("tied %v: %s[%d] differs between one call and three", tied, ts.Name, i)
+					t.Errorf("%s: %s[%d] differs between one call and three", name, ts.Name, i)
 				}
 			}
 		}

@@ -36,7 +36,11 @@ func (m *Model) Backward(ctx context.Context, ws *Workspace, packed Packed,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p.layerGrad(l, dx, kv, g)
+		if p.recompute && l < m.Config.Layers-1 { // the last layer's activations are still there
+			p.gateUp(l, p.attend(l, p.f("x", l, p.rows*m.Config.HiddenSize), kv))
+		}
+		p.mlpGrad(l, dx, g)
+		p.attentionGrad(l, dx, kv, g)
 	}
 	m.backend.EmbeddingGrad(p.s, g.embedding, dx, p.ids, p.rows, m.Config.HiddenSize)
 	return p.sync(ctx)
@@ -72,21 +76,25 @@ func (p *pass) norm(x, w kernels.View) kernels.View {
 	return h
 }
 
-// layerGrad turns dx from the gradient of a layer's output into that of its input.
-func (p *pass) layerGrad(l int, dx kernels.View, kv caches, g *Gradient) {
-	p.mlpGrad(l, dx, g)
-	p.attentionGrad(l, dx, kv, g)
+// addBiasGrad continues the gradient of a bias, if the family has one there.
+func (p *pass) addBiasGrad(dbias, dy kernels.View, dim int) {
+	if !dbias.Absent() {
+		p.m.backend.BiasGrad(p.s, dbias, dy, p.rows, dim)
+	}
 }
 
+// mlpGrad turns dx from the gradient of a layer's output into that of the residual stream before its MLP.
 func (p *pass) mlpGrad(l int, dx kernels.View, g *Gradient) {
 	b, w, dw := p.m.backend, p.m.weights.layers[l], g.tensors.layers[l]
 	n, d, ff := p.rows, p.m.Config.HiddenSize, p.m.Config.IntermediateSize
-	mid, gateUp, act := p.f("mid", l, n*d), p.f("gateUp", l, 2*n*ff), p.f("act", 0, n*ff)
+	mid, gateUp, act := p.kept("mid", l, n*d), p.kept("gateUp", l, 2*n*ff), p.f("act", 0, n*ff)
+	p.addBiasGrad(dw.downBias, dx, d)
 	b.SwiGLU(p.s, act, gateUp, n, ff)
 	b.GemmTN(p.s, dw.down, dx, act, kernels.Shape{M: d, N: ff, K: n}, true)
 	dact, dGateUp := p.f("dact", 0, n*ff), p.f("dGateUp", 0, 2*n*ff)
 	b.GemmNN(p.s, dact, dx, w.down, kernels.Shape{M: n, N: ff, K: d}, false)
 	b.SwiGLUGrad(p.s, dGateUp, dact, gateUp, n, ff)
+	p.addBiasGrad(dw.gateUpBias, dGateUp, 2*ff)
 	h := p.norm(mid, w.postAttention)
 	b.GemmTN(p.s, dw.gateUp, dGateUp, h, kernels.Shape{M: 2 * ff, N: d, K: n}, true)
 	dh := p.f("dh", 0, n*d)
@@ -94,9 +102,11 @@ func (p *pass) mlpGrad(l int, dx kernels.View, g *Gradient) {
 	p.normGrad(dx, dh, mid, w.postAttention, dw.postAttention)
 }
 
+// attentionGrad goes on to the gradient of the layer's input.
 func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	b, c, w, dw := p.m.backend, p.m.Config, p.m.weights.layers[l], g.tensors.layers[l]
 	n, d, q, kvd, wide := p.rows, c.HiddenSize, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, c.geometry().QKV()
+	p.addBiasGrad(dw.outBias, dx, d)
 	k, v := kv(l)
 	a := p.attentionArgs(l, k, v)
 	b.GemmTN(p.s, dw.out, dx, a.Out, kernels.Shape{M: d, N: q, K: n}, true)
@@ -108,6 +118,7 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	b.AttentionGrad(p.s, kernels.AttentionGradArgs{AttentionArgs: a, K: heads.K, V: heads.V, DOut: dout, DQ: dq, DK: dk, DV: dv})
 	dqkv := p.f("dqkv", 0, n*wide)
 	b.HeadsGrad(p.s, kernels.HeadsGradArgs{HeadsArgs: heads, DQ: dq, DK: dk, DV: dv, DQKV: dqkv, DWQ: dw.qNorm, DWK: dw.kNorm})
+	p.addBiasGrad(dw.qkvBias, dqkv, wide)
 	x := p.f("x", l, n*d)
 	h := p.norm(x, w.inputNorm)
 	b.GemmTN(p.s, dw.qkv, dqkv, h, kernels.Shape{M: wide, N: d, K: n}, true)

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Config is the shape of a dense Qwen3 decoder, as a Hugging Face config.json gives it.
+// Config is the shape of a dense decoder, as a Hugging Face config.json gives it.
 type Config struct {
+	Family            Family
 	VocabSize         int
 	HiddenSize        int
 	IntermediateSize  int
@@ -20,6 +21,9 @@ type Config struct {
 	MaxPosition       int // positions 0 .. MaxPosition-1 exist
 	RMSNormEps        float64
 	RopeTheta         float64
+	RopeScaling       RopeScaling
+	AttentionBias     bool // all four projections of attention have biases
+	MLPBias           bool // all three projections of the MLP have
 	TieWordEmbeddings bool
 	InitializerRange  float64 // standard deviation of new weights
 	// Ids that a tokenizer gives a meaning; nil when the file names none. They take no part in the mathematics.

@@ -25,8 +25,8 @@ func lossOf(t *testing.T, m *Model, ws *Workspace, p Packed, weight []float32) f
 // Central differences along the gradient's own direction and along single elements.
 func TestGradientsMatchFiniteDifferencesThroughTheWholeModel(t *testing.T) {
 	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
-		for _, tied := range []bool{true, false} {
-			m, ws := mustModel(t, b, small(tied)), NewWorkspace()
+		for name, c := range everyFamily() {
+			m, ws := mustModel(t, b, c), NewWorkspace()
 			p := Pack(ids(1, 9, 53), ids(2, 67, 53), ids(3, 2, 53))
 			weight := make([]float32, len(p.IDs))
 			for i := range weight {
@@ -38,21 +38,21 @@ func TestGradientsMatchFiniteDifferencesThroughTheWholeModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k, ts := range g.Tensors() {
-				checkDirection(t, m, ws, p, weight, m.params[k], ts.Data)
+				checkDirection(t, name, m, ws, p, weight, m.params[k], ts.Data)
 			}
 		}
 	})
 }
 
 // checkDirection moves one tensor along its gradient; the loss must change by the gradient's squared length.
-func checkDirection(t *testing.T, m *Model, ws *Workspace, p Packed, weight []float32, param Param, grad []float32) {
+func checkDirection(t *testing.T, family string, m *Model, ws *Workspace, p Packed, weight []float32, param Param, grad []float32) {
 	t.Helper()
 	square := 0.0
 	for _, v := range grad {
 		square += float64(v) * float64(v)
 	}
 	if square == 0 {
-		t.Errorf("%s: the gradient is zero", param.Name)
+		t.Errorf("%s, %s: the gradient is zero", family, param.Name)
 		return
 	}
 	const size = 2e-3 // length of the step: small against the weights, large against rounding
@@ -67,6 +67,6 @@ func checkDirection(t *testing.T, m *Model, ws *Workspace, p Packed, weight []fl
 	slope := (at(1) - at(-1)) / (2 * h)
 	copy(param.Data, old)
 	if math.Abs(slope-square) > 4e-3*square+1e-3*math.Sqrt(square) {
-		t.Errorf("%s: slope along the gradient is %g, want its squared length %g", param.Name, slope, square)
+		t.Errorf("%s, %s: slope along the gradient is %g, want its squared length %g", family, param.Name, slope, square)
 	}
 }

@@ -51,7 +51,7 @@ func (m *Model) pass(ws *Workspace, ids []int32, spans kernels.Spans, keep bool)
 		ws = NewWorkspace()
 	}
 	ws.open(m.backend)
-	p := &pass{m: m, ws: ws, s: ws.stream, rows: len(ids), spans: spans, keep: keep}
+	p := &pass{m: m, ws: ws, s: ws.stream, rows: len(ids), spans: spans, keep: keep, recompute: keep && ws.Recompute}
 	p.ids, p.pos = p.i("ids", p.rows), p.i("pos", p.rows)
 	pos := make([]int32, p.rows)
 	for i, start := range spans.Start {
@@ -82,7 +82,7 @@ type caches func(layer int) (k, v kernels.View)
 // forward runs the decoder and returns the residual stream after the last layer.
 func (p *pass) forward(ctx context.Context, kv caches) (kernels.View, error) {
 	b, d := p.m.backend, p.m.Config.HiddenSize
-	x := p.kept("x", 0, p.rows*d)
+	x := p.f("x", 0, p.rows*d)
 	b.Embedding(p.s, x, p.m.weights.embed, p.ids, p.rows, d)
 	for l := range p.m.weights.layers {
 		if err := ctx.Err(); err != nil {
@@ -93,31 +93,58 @@ func (p *pass) forward(ctx context.Context, kv caches) (kernels.View, error) {
 	return x, nil
 }
 
-// layer is one decoder layer: x + attention(norm(x)), then + mlp(norm(.)).
+// layer is one decoder layer: mid = x + attention(norm(x)), then mid + mlp(norm(mid)).
 func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
-	b, c, w, packed := p.m.backend, p.m.Config, p.m.weights.layers[l], p.m.packed.layers[l]
+	b, c := p.m.backend, p.m.Config
 	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
+	mid := p.attend(l, x, kv)
+	gateUp := p.gateUp(l, mid)
+	act := p.f("act", 0, n*ff)
+	b.SwiGLU(p.s, act, gateUp, n, ff)
+	x = p.next("x", l+1, mid)
+	b.GemmNT(p.s, x, act, p.m.packed.layers[l].down, kernels.Shape{M: n, N: d, K: ff}, true)
+	p.addBias(x, p.m.weights.layers[l].downBias, d)
+	return x
+}
 
+// attend returns the residual stream between a layer's attention and its MLP.
+func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
+	b, c, w, packed := p.m.backend, p.m.Config, p.m.weights.layers[l], p.m.packed.layers[l]
+	n, d := p.rows, c.HiddenSize
 	h := p.f("h", 0, n*d)
 	b.RMSNorm(p.s, h, p.f("rstd", 0, n), x, w.inputNorm, n, d, float32(c.RMSNormEps))
 	qkv := p.kept("qkv", l, n*c.geometry().QKV())
 	b.GemmNT(p.s, qkv, h, packed.qkv, kernels.Shape{M: n, N: c.geometry().QKV(), K: d}, false)
+	p.addBias(qkv, w.qkvBias, c.geometry().QKV())
 	b.Heads(p.s, p.headsArgs(l))
 	k, v := kv(l)
 	b.StoreKV(p.s, p.kvArgs(l, k, v))
 	a := p.attentionArgs(l, k, v)
 	b.Attention(p.s, a)
 
-	x = p.next("mid", l, x)
+	x = p.next("mid", p.slot(l), x)
 	b.GemmNT(p.s, x, a.Out, packed.out, kernels.Shape{M: n, N: d, K: c.Heads * c.HeadDim}, true)
-	b.RMSNorm(p.s, h, p.f("rstd", 0, n), x, w.postAttention, n, d, float32(c.RMSNormEps))
-	gateUp := p.kept("gateUp", l, 2*n*ff)
-	b.GemmNT(p.s, gateUp, h, packed.gateUp, kernels.Shape{M: n, N: 2 * ff, K: d}, false)
-	act := p.f("act", 0, n*ff)
-	b.SwiGLU(p.s, act, gateUp, n, ff)
-	x = p.next("x", l+1, x)
-	b.GemmNT(p.s, x, act, packed.down, kernels.Shape{M: n, N: d, K: ff}, true)
+	p.addBias(x, w.outBias, d)
 	return x
+}
+
+// gateUp returns the MLP's gate and up projections.
+func (p *pass) gateUp(l int, mid kernels.View) kernels.View {
+	b, c, w := p.m.backend, p.m.Config, p.m.weights.layers[l]
+	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
+	h := p.f("h", 0, n*d)
+	b.RMSNorm(p.s, h, p.f("rstd", 0, n), mid, w.postAttention, n, d, float32(c.RMSNormEps))
+	gateUp := p.kept("gateUp", l, 2*n*ff)
+	b.GemmNT(p.s, gateUp, h, p.m.packed.layers[l].gateUp, kernels.Shape{M: n, N: 2 * ff, K: d}, false)
+	p.addBias(gateUp, w.gateUpBias, 2*ff)
+	return gateUp
+}
+
+// addBias adds a bias to every row, if the family has one there.
+func (p *pass) addBias(x, bias kernels.View, dim int) {
+	if !bias.Absent() {
+		p.m.backend.AddBias(p.s, x, bias, p.rows, dim)
+	}
 }
 
 // next is where the residual stream goes on: a copy if activations are kept, the same memory otherwise.
@@ -150,7 +177,7 @@ func (p *pass) attentionArgs(l int, k, v kernels.View) kernels.AttentionArgs {
 	a := kernels.AttentionArgs{Geometry: h.Geometry, Spans: p.spans, Rows: p.rows, Q: h.Q, KCache: k, VCache: v,
 		Out: p.kept("attended", l, p.rows*c.Heads*c.HeadDim)}
 	if p.keep {
-		a.LSE = p.f("lse", l, p.rows*c.Heads)
+		a.LSE = p.kept("lse", l, p.rows*c.Heads)
 	}
 	return a
 }

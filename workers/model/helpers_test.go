@@ -19,6 +19,30 @@ func even() Config {
 		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.1}
 }
 
+// everyFamily is small in each family, with every option that a family has.
+func everyFamily() map[string]Config {
+	with := func(f Family, tied bool, change func(c *Config)) Config {
+		c := small(tied)
+		c.Family = f
+		change(&c)
+		return c
+	}
+	return map[string]Config{
+		"qwen3":        small(true),
+		"qwen3 untied": small(false),
+		"qwen3 biased": with(Qwen3, false, func(c *Config) { c.AttentionBias = true }),
+		"qwen2": with(Qwen2, true, func(c *Config) {
+			c.RopeScaling = RopeScaling{Kind: RopeYaRN, Factor: 4, OriginalPosition: 64, BetaFast: 32, BetaSlow: 1, AttentionFactor: yarnAttention(4, 0, 0)}
+		}),
+		"llama": with(Llama, false, func(c *Config) {
+			c.RopeScaling = RopeScaling{Kind: RopeLlama3, Factor: 8, OriginalPosition: 64, LowFreqFactor: 1, HighFreqFactor: 4}
+		}),
+		"llama biased": with(Llama, true, func(c *Config) {
+			c.AttentionBias, c.MLPBias, c.RopeScaling = true, true, RopeScaling{Kind: RopeLinear, Factor: 2}
+		}),
+	}
+}
+
 // ids draws n token ids below vocab.
 func ids(seed uint64, n, vocab int) []int32 {
 	k := philox.NewKey(seed)
@@ -48,10 +72,10 @@ func mustModel(t testing.TB, b *cpu.Backend, c Config) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, p := range m.params { // norms away from 1, so that their gradients matter
+	for i, p := range m.params { // norms away from 1 and biases from 0, so that their gradients matter
 		if len(p.Shape) == 1 {
-			for j := range p.Data {
-				p.Data[j] = 1 + 0.3*float32(philox.NewKey(9).Uniform(philox.Address{Purpose: philox.Init, Ordinal: i, Token: j})-0.5)
+			for j, initial := range p.Data {
+				p.Data[j] = initial + 0.3*float32(philox.NewKey(9).Uniform(philox.Address{Purpose: philox.Init, Ordinal: i, Token: j})-0.5)
 			}
 		}
 	}

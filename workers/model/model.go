@@ -1,4 +1,4 @@
-// Package model is the Qwen3 dense decoder: weights, forward and backward over packed sequences, and the cached forward of the sampler.
+// Package model is the dense decoder of the Qwen3, Qwen2 and Llama families: weights, forward and backward over packed sequences, and the cached forward of the sampler.
 //
 // Invariants:
 //
@@ -8,10 +8,12 @@
 //   - The gradient of a weight is one sum over tokens ascending. Calls of Backward over consecutive sequences continue it, so
 //     they give the bits of a single call.
 //   - Logits, log-softmax and all sums are float32 or wider on both sides.
+//   - What tells one family from another is its configuration and which tensors it has; the passes follow the tensors.
 //   - Reading a folder is strict: every tensor expected, present, of the right shape, finite.
 package model
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strings"
@@ -59,7 +61,7 @@ func NumericsID() string {
 	return b.NumericsID()
 }
 
-// New makes a model with initial weights: norms 1, matrices normal with the configured deviation, and those that write into the
+// New makes a model with initial weights: norms 1, biases 0, matrices normal with the configured deviation, and those that write into the
 // residual stream divided by sqrt(2*layers) (Radford et al. 2019, section 2.3). Each weight has its own random address.
 func New(cfg Config, seed uint64) (*Model, error) {
 	b, err := host()
@@ -78,6 +80,7 @@ func newModel(b kernels.Backend, cfg Config, seed uint64) (*Model, error) {
 	residual := cfg.InitializerRange / math.Sqrt(float64(2*cfg.Layers))
 	for i, p := range m.params {
 		switch {
+		case strings.HasSuffix(p.Name, ".bias"):
 		case len(p.Shape) == 1:
 			for j := range p.Data {
 				p.Data[j] = 1
@@ -114,6 +117,7 @@ func allocate(b kernels.Backend, cfg Config) (*Model, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.Family = cmp.Or(cfg.Family, Qwen3)
 	m := &Model{Config: cfg, backend: b, data: make([]float32, cfg.Elements())}
 	var err error
 	if m.all, err = b.Wrap(m.data); err != nil {
@@ -186,27 +190,4 @@ func (m *Model) WeightsChanged() {
 	if err := s.Sync(context.Background()); err != nil {
 		panic(err) // every view above was allocated here with these sizes
 	}
-}
-
-// angles are the cosines and sines of rotary positions.
-type angles struct{ cos, sin kernels.View }
-
-// build follows the published models, which were trained with angles of float32 precision: the frequency theta^(-2i/dim) and
-// its product with the position are rounded to float32.
-func (a *angles) build(b kernels.Backend, c Config) error {
-	half := c.HeadDim / 2
-	cos, sin := make([]float32, c.MaxPosition*half), make([]float32, c.MaxPosition*half)
-	for i := range half {
-		frequency := float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
-		for p := range c.MaxPosition {
-			s, k := math.Sincos(float64(float32(p) * frequency))
-			cos[p*half+i], sin[p*half+i] = float32(k), float32(s)
-		}
-	}
-	var err error
-	if a.cos, err = b.Wrap(cos); err != nil {
-		return err
-	}
-	a.sin, err = b.Wrap(sin)
-	return err
 }

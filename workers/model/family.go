@@ -19,10 +19,32 @@ type family struct {
 	architecture string // the entry of "architectures"
 	headNorms    bool   // queries and keys are normalised head by head
 	qkvBias      bool   // query, key and value projections always have biases
-	maxPosition  int    // default of max_position_embeddings
+	defaults     defaults
+	keys         []string // the keys of config.json that it understands beyond commonKeys
+}
+
+// defaults are what a config.json means that does not name a key; 0 is "must be named".
+type defaults struct {
+	maxPosition  int
+	headDim      int // 0: hidden_size/num_attention_heads
 	theta        float64
-	headDim      int      // default of head_dim; 0 is hidden_size/num_attention_heads
-	keys         []string // keys of config.json that it understands beyond commonKeys
+	kvHeadsEqual bool // as many key-value heads as query heads
+}
+
+// has reports whether the family understands a key of config.json that not all do.
+func (f *family) has(key string) bool { return slices.Contains(f.keys, key) }
+
+// options refuses what the family does not have.
+func (f *family) options(c Config) error {
+	for _, o := range []struct {
+		key string
+		on  bool
+	}{{"attention_bias", c.AttentionBias}, {"mlp_bias", c.MLPBias}} {
+		if o.on && !f.has(o.key) {
+			return fmt.Errorf("%s is true, want false: %s has no such option", o.key, f.name)
+		}
+	}
+	return nil
 }
 
 // known returns the family of a configuration.

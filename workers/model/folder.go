@@ -106,7 +106,7 @@ func (m *Model) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("model folder: %w", err)
 	}
-	cfg, err := m.Config.encode()
+	cfg, err := m.Config.encode("float32")
 	if err != nil {
 		return err
 	}

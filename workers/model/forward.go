@@ -53,11 +53,16 @@ func (m *Model) pass(ws *Workspace, ids []int32, spans kernels.Spans, keep bool)
 	ws.open(m.backend)
 	p := &pass{m: m, ws: ws, s: ws.stream, rows: len(ids), spans: spans, keep: keep, recompute: keep && ws.Recompute}
 	p.ids, p.pos = p.i("ids", p.rows), p.i("pos", p.rows)
-	pos := make([]int32, p.rows)
+	pos, end := make([]int32, p.rows), 0
 	for i, start := range spans.Start {
+		end = max(end, start+spans.Row[i+1]-spans.Row[i])
 		for r := spans.Row[i]; r < spans.Row[i+1]; r++ {
 			pos[r] = int32(start + r - spans.Row[i])
 		}
+	}
+	var err error
+	if p.angles, err = m.angles.upTo(m.backend, end); err != nil {
+		p.err = err
 	}
 	m.backend.UploadInts(p.s, p.ids, ids)
 	m.backend.UploadInts(p.s, p.pos, pos)
@@ -162,7 +167,7 @@ func (p *pass) headsArgs(l int) kernels.HeadsArgs {
 	q, kv := p.rows*c.Heads*c.HeadDim, p.rows*c.KVHeads*c.HeadDim
 	return kernels.HeadsArgs{
 		Geometry: c.geometry(), Rows: p.rows, Eps: float32(c.RMSNormEps), QKV: p.kept("qkv", l, p.rows*c.geometry().QKV()),
-		WQ: w.qNorm, WK: w.kNorm, Positions: p.pos, Cos: p.m.angles.cos, Sin: p.m.angles.sin,
+		WQ: w.qNorm, WK: w.kNorm, Positions: p.pos, Cos: p.angles.cos, Sin: p.angles.sin,
 		Q: p.kept("q", l, q), K: p.kept("k", l, kv), V: p.kept("v", l, kv),
 	}
 }

@@ -4,6 +4,6 @@ package model
 const Llama Family = "llama"
 
 var llama = family{
-	name: Llama, architecture: "LlamaForCausalLM", maxPosition: 2048, theta: 10000,
+	name: Llama, architecture: "LlamaForCausalLM", defaults: defaults{maxPosition: 2048, theta: 10000, kvHeadsEqual: true},
 	keys: []string{"attention_bias", "mlp_bias"},
 }

@@ -37,7 +37,7 @@ type Model struct {
 	params  []Param
 	weights tensors
 	packed  packed
-	angles  angles
+	angles  *angles
 }
 
 // packed holds the weights as the forward products read them.
@@ -127,7 +127,8 @@ func allocate(b kernels.Backend, cfg Config) (*Model, error) {
 	if err := m.allocatePacked(); err != nil {
 		return nil, err
 	}
-	return m, m.angles.build(b, cfg)
+	m.angles = &angles{config: cfg}
+	return m, nil
 }
 
 func (m *Model) allocatePacked() error {
@@ -170,6 +171,7 @@ func (m *Model) Clone() (*Model, error) {
 		return nil, err
 	}
 	copy(c.data, m.data)
+	c.angles = m.angles
 	c.WeightsChanged()
 	return c, nil
 }

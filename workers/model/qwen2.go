@@ -4,5 +4,6 @@ package model
 const Qwen2 Family = "qwen2"
 
 var qwen2 = family{
-	name: Qwen2, architecture: "Qwen2ForCausalLM", qkvBias: true, maxPosition: 32768, theta: 10000,
+	name: Qwen2, architecture: "Qwen2ForCausalLM", qkvBias: true, defaults: defaults{maxPosition: 32768, theta: 10000},
+	keys: slidingKeys,
 }

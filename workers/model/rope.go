@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/restar-rl/restar/kernels"
 )
@@ -122,28 +123,56 @@ func yarnAttention(factor, mscale, all float64) float64 {
 	return of(1)
 }
 
-// angles are the cosines and sines of rotary positions.
-type angles struct{ cos, sin kernels.View }
+// angles are the cosines and sines of rotary positions, made as far as passes have asked for them. Models of one configuration may
+// share them.
+type angles struct {
+	config Config
+	mu     sync.Mutex
+	made   angleTable
+}
 
-// build follows the published models, which were trained with angles of float32 precision: a frequency and its product with the
+// angleTable holds positions 0 .. positions-1.
+type angleTable struct {
+	positions int
+	cos, sin  kernels.View // [positions, head_dim/2]
+}
+
+// firstPositions is the length of the first table: short enough for small models to make at once.
+const firstPositions = 1024
+
+// upTo returns a table of at least n positions.
+func (a *angles) upTo(b kernels.Backend, n int) (angleTable, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.made.positions >= n {
+		return a.made, nil
+	}
+	t, err := a.config.angleTable(b, min(max(n, 2*a.made.positions, firstPositions), a.config.MaxPosition))
+	if err == nil {
+		a.made = t
+	}
+	return t, err
+}
+
+// angleTable follows the published models, which were trained with angles of float32 precision: a frequency and its product with the
 // position are rounded to float32.
-func (a *angles) build(b kernels.Backend, c Config) error {
+func (c Config) angleTable(b kernels.Backend, positions int) (t angleTable, err error) {
 	half, factor := c.HeadDim/2, 1.0
 	if c.RopeScaling.Kind == RopeYaRN {
 		factor = c.RopeScaling.AttentionFactor
 	}
-	cos, sin := make([]float32, c.MaxPosition*half), make([]float32, c.MaxPosition*half)
+	cos, sin := make([]float32, positions*half), make([]float32, positions*half)
 	for i, f := range c.frequencies() {
 		frequency := float32(f)
-		for p := range c.MaxPosition {
+		for p := range positions {
 			s, k := math.Sincos(float64(float32(p) * frequency))
 			cos[p*half+i], sin[p*half+i] = float32(factor*k), float32(factor*s)
 		}
 	}
-	var err error
-	if a.cos, err = b.Wrap(cos); err != nil {
-		return err
+	t.positions = positions
+	if t.cos, err = b.Wrap(cos); err != nil {
+		return t, err
 	}
-	a.sin, err = b.Wrap(sin)
-	return err
+	t.sin, err = b.Wrap(sin)
+	return t, err
 }

@@ -61,6 +61,8 @@ type pass struct {
 	pos   kernels.View
 	err   error
 
+	angles angleTable
+
 	keep      bool // keep what the backward pass needs
 	recompute bool // of that, keep only the layers' inputs
 }

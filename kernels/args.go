@@ -69,7 +69,8 @@ type AttentionArgs struct {
 	Rows           int
 	Q              View // [KVHeads, Rows*Group, Dim], scaled
 	KCache, VCache View
-	Out            View // [Rows, Heads*Dim]
+	Out            View // out [Rows, Heads*Dim]; absent when only Rounded is wanted
+	Rounded        View // out: Out as rounded rows; absent when it is no operand
 	LSE            View // [KVHeads, Rows*Group]: log of the sum of exponentials; absent when no gradient is wanted
 }
 
@@ -86,7 +87,7 @@ type AttentionGradArgs struct {
 type HeadArgs struct {
 	Rows, Dim, Vocab   int
 	Hidden             View // [Rows, Dim]
-	Packed             View // the head's weights [Vocab, Dim], packed
+	Packed             View // the head's weights [Vocab, Dim], packed; float32 or bfloat16
 	Targets            View // int32 [Rows]
 	LogP, Entropy, LSE View // out [Rows], natural log
 	Scratch            View // HeadScratch floats
@@ -95,7 +96,7 @@ type HeadArgs struct {
 // HeadGradArgs are the operands of HeadGrad: with p = softmax(logits), dlogits = Coef (onehot(target) - p).
 type HeadGradArgs struct {
 	HeadArgs      // LSE as HeadLogProbs wrote it
-	Weights  View // [Vocab, Dim], not packed
+	Weights  View // [Vocab, Dim]: plain float32, or bfloat16 packed by PackNN
 	Coef     View // [Rows]: dL/dlogp; a row with 0, or without target, takes no part
 	DHidden  View // out [Rows, Dim]
 	DWeights View // += [Vocab, Dim], rows ascending

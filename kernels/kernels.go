@@ -6,10 +6,12 @@
 //
 // Invariants every backend keeps:
 //
-//   - All arrays are dense and row-major. Floats are float32; token ids, positions and tables are int32.
+//   - All arrays are dense and row-major, but for packed weights and rounded rows, whose layout is the backend's own. Floats are float32
+//     unless an operation allows bfloat16; token ids, positions and tables are int32.
 //   - In exact numerics every element of a matrix product is one chain of fused multiply-adds with the inner index
 //     ascending, starting at +0, or at the element's old value when the product accumulates. So neither tile shape, nor a cut
-//     of the inner dimension, nor the number of rows, nor the degree of parallelism can change a bit.
+//     of the inner dimension, nor the number of rows, nor the degree of parallelism can change a bit. With bfloat16 operands the
+//     links of the chain are pairs of inner indices (2p, 2p+1), accumulated in float32; an odd end is paired with zero.
 //   - Every other operation computes a row from that row alone, in an order that depends on the row's length only. Sums over rows
 //     (gradients of weights) run over rows ascending and continue from the old value.
 //   - Attention visits a sequence's keys in blocks of BlockTokens absolute positions from 0, ascending.
@@ -27,6 +29,8 @@ const BlockTokens = 64
 type Memory interface {
 	// Len is the number of elements.
 	Len() int
+	// DType is the type of the elements.
+	DType() DType
 }
 
 // View is a range of a Memory: Len elements from element Off. The zero View is absent, which some operations allow.
@@ -56,20 +60,21 @@ type StreamOptions struct {
 
 // Device is a backend's memory and streams.
 type Device interface {
-	// NumericsID names backend, instruction path and kernel version: equal ids promise equal bits.
-	NumericsID() string
+	// NumericsID names backend, instruction path, precision and kernel version: equal ids promise equal bits.
+	NumericsID(p Precision) string
 	NewStream(o StreamOptions) Stream
-	// Floats and Ints allocate n zeroed elements.
+	// Floats, Halves (bfloat16) and Ints allocate n zeroed elements.
 	Floats(n int) (View, error)
+	Halves(n int) (View, error)
 	Ints(n int) (View, error)
 	// Wrap gives the device a view of host memory. A device that addresses host memory shares it; others make a copy, which
 	// Upload refreshes.
 	Wrap(host []float32) (View, error)
-	// Upload and Download copy len(host) elements; Download's host memory holds them after Sync.
+	// Upload and Download copy len(host) floats; Download's host memory holds them after Sync.
 	Upload(s Stream, dst View, host []float32)
 	UploadInts(s Stream, dst View, host []int32)
 	Download(s Stream, host []float32, src View)
-	// Copy copies src to dst of the same length; Clear sets dst to +0.
+	// Copy copies floats from src to dst of the same length; Clear sets floats to +0.
 	Copy(s Stream, dst, src View)
 	Clear(s Stream, dst View)
 }

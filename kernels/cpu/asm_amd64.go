@@ -165,6 +165,27 @@ func avx512PanelRows(t *tile)
 func avx512PanelCols(t *tile)
 
 //go:noescape
+func avx512PairsRows(t *tile)
+
+//go:noescape
+func avx512PairsCols(t *tile)
+
+//go:noescape
+func avx512WidenedRows(t *tile)
+
+//go:noescape
+func avx512RoundRow(dst *uint16, src *float32, blocks int)
+
+//go:noescape
+func avx512RoundPair(dst *float32, stride uintptr, x, y *float32, panels int)
+
+//go:noescape
+func avx512PairRows(dst *float32, stride uintptr, x, y *uint16, step uintptr, groups, pairs int)
+
+//go:noescape
+func avx512Transpose(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, groups int)
+
+//go:noescape
 func avx512Max(x *float32, blocks int, acc *[lanes]float32)
 
 //go:noescape

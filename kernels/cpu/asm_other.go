@@ -20,3 +20,11 @@ func asmSwigluGrad(_ isa, _, _, _, _, _ *float32, _ int)                  { pani
 func asmSoftmaxRows(_ isa, _ *float32, _ int, _ *int32, _, _, _ *float32) { panic("no assembly") }
 func asmProbRows(_ isa, _, _ *float32, _ int, _ *int32, _, _ *float32)    { panic("no assembly") }
 func asmAdamW(_ isa, _, _, _, _ *float32, _ int, _ *adamwConstants)       { panic("no assembly") }
+
+func avx512PairsRows(*tile)                                                   { panic("no assembly") }
+func avx512PairsCols(*tile)                                                   { panic("no assembly") }
+func avx512WidenedRows(*tile)                                                 { panic("no assembly") }
+func avx512RoundRow(_ *uint16, _ *float32, _ int)                             { panic("no assembly") }
+func avx512RoundPair(_ *float32, _ uintptr, _, _ *float32, _ int)             { panic("no assembly") }
+func avx512PairRows(_ *float32, _ uintptr, _, _ *uint16, _ uintptr, _, _ int) { panic("no assembly") }
+func avx512Transpose(_ *float32, _ uintptr, _ *float32, _ uintptr, _ int)     { panic("no assembly") }

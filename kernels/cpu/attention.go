@@ -85,6 +85,7 @@ func (b *Backend) StoreKV(s kernels.Stream, a kernels.KVArgs) {
 type attention struct {
 	*kernels.AttentionArgs
 	q, kc, vc, out, lse []float32
+	rounded             []uint16
 }
 
 // Attention gives each item a tile of query rows.
@@ -93,7 +94,12 @@ func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	v := attention{AttentionArgs: &a}
 	v.q = st.floats("Attention", "Q", a.Q, a.Rows*g.Heads*g.Dim)
 	v.kc, v.vc = st.atLeast("Attention", "KCache", a.KCache, 0), st.atLeast("Attention", "VCache", a.VCache, 0)
-	v.out = st.floats("Attention", "Out", a.Out, a.Rows*g.Heads*g.Dim)
+	if !a.Out.Absent() {
+		v.out = st.floats("Attention", "Out", a.Out, a.Rows*g.Heads*g.Dim)
+	}
+	if !a.Rounded.Absent() {
+		v.rounded = st.halves("Attention", "Rounded", a.Rounded, b.RoundedLen(a.Rows, g.Heads*g.Dim))
+	}
 	if !a.LSE.Absent() {
 		v.lse = st.floats("Attention", "LSE", a.LSE, a.Rows*g.Heads)
 	}
@@ -181,9 +187,15 @@ func (b *Backend) finish(a *attention, it spanItem, h int, acc, m, l []float32) 
 	group := g.Group()
 	for r := range it.to - it.from {
 		row, head := a.Spans.Row[it.seq]+(it.from+r)/group, h*group+(it.from+r)%group
-		o := a.out[(row*g.Heads+head)*g.Dim : (row*g.Heads+head+1)*g.Dim]
-		copy(o, acc[r*g.Dim:(r+1)*g.Dim])
+		o := acc[r*g.Dim : (r+1)*g.Dim]
 		b.scale(o, 1/l[r])
+		if a.out != nil {
+			copy(a.out[(row*g.Heads+head)*g.Dim:], o)
+		}
+		if a.rounded != nil {
+			at := row*even(g.Heads*g.Dim) + head*g.Dim
+			b.roundRow(a.rounded[at:at+g.Dim], o)
+		}
 		if a.lse != nil {
 			a.lse[(h*a.Rows+a.Spans.Row[it.seq])*group+it.from+r] = m[r] + float32(math.Log(float64(l[r])))
 		}

@@ -65,14 +65,14 @@ func BenchmarkProducts(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("%s-%dx%dx%d", z.kind, z.M, z.N, z.K), func(b *testing.B) {
 			a, _ := bk.Floats(z.M * z.K)
-			w, _ := bk.Floats(max(z.N*z.K, bk.PackedLen(z.N, z.K)))
+			w, _ := bk.Floats(max(z.N*z.K, bk.PackedLen(kernels.F32, z.N, z.K)))
 			c, _ := bk.Floats(z.M * z.N)
 			s := bk.NewStream(kernels.StreamOptions{})
 			start := cpuTime()
 			for b.Loop() {
 				switch z.kind {
 				case "NT":
-					bk.GemmNT(s, c, a, w.Slice(0, bk.PackedLen(z.N, z.K)), z.Shape, false)
+					bk.GemmNT(s, c, a, w.Slice(0, bk.PackedLen(kernels.F32, z.N, z.K)), z.Shape, false)
 				case "NN":
 					bk.GemmNN(s, c, a, w.Slice(0, z.N*z.K), z.Shape, false)
 				case "TN":

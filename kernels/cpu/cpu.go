@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/cpuid/v2"
@@ -37,14 +38,23 @@ const (
 
 var isaNames = [...]string{"generic", "avx2", "avx512"}
 
+// nativeBF16 is the path avx512 with the products of AVX512_BF16.
+const nativeBF16 = "avx512bf16"
+
 // Backend implements kernels.Backend on one instruction path. It has no state and may be shared.
-type Backend struct{ isa isa }
+type Backend struct {
+	isa  isa
+	bf16 bool // the processor multiplies pairs of bfloat16
+}
 
 var _ kernels.Backend = (*Backend)(nil)
 
 // Paths lists the instruction paths that this processor can run, best first.
 func Paths() []string {
 	var names []string
+	if hasBF16() {
+		names = append(names, nativeBF16)
+	}
 	for i := best(); i >= generic; i-- {
 		names = append(names, isaNames[i])
 	}
@@ -61,26 +71,34 @@ func best() isa {
 	return generic
 }
 
+func hasBF16() bool { return best() == avx512 && cpuid.CPU.Supports(cpuid.AVX512BF16) }
+
 // New returns the backend of a named path, or of the best one when name is empty.
 func New(name string) (*Backend, error) {
+	paths := Paths()
 	if name == "" {
-		return &Backend{best()}, nil
+		name = paths[0]
 	}
-	for i, n := range isaNames {
-		if n == name && isa(i) <= best() {
-			return &Backend{isa(i)}, nil
-		}
+	if !slices.Contains(paths, name) {
+		return nil, fmt.Errorf("cpu instruction path %q: this processor runs %s; unset or change %s", name, strings.Join(paths, ", "), EnvISA)
 	}
-	return nil, fmt.Errorf("cpu instruction path %q: this processor runs %s; unset or change %s",
-		name, strings.Join(Paths(), ", "), EnvISA)
+	if name == nativeBF16 {
+		return &Backend{isa: avx512, bf16: true}, nil
+	}
+	return &Backend{isa: isa(slices.Index(isaNames[:], name))}, nil
 }
 
 // FromEnv is New with the path named by the environment.
 func FromEnv() (*Backend, error) { return New(os.Getenv(EnvISA)) }
 
-// NumericsID names path, precision and version, and the architecture when it is not the usual one.
-func (b *Backend) NumericsID() string {
-	id := fmt.Sprintf("cpu-%s-fp32-v%d", isaNames[b.isa], Version)
+// NumericsID names path, precision and version, and the architecture when it is not the usual one. In fp32 the paths with and without
+// AVX512_BF16 are one.
+func (b *Backend) NumericsID(p kernels.Precision) string {
+	path := isaNames[b.isa]
+	if p == kernels.PrecisionBF16 && b.bf16 {
+		path = nativeBF16
+	}
+	id := fmt.Sprintf("cpu-%s-%s-v%d", path, p, Version)
 	if runtime.GOARCH != "amd64" {
 		id += "-" + runtime.GOARCH
 	}
@@ -90,10 +108,21 @@ func (b *Backend) NumericsID() string {
 // memory is host memory of one element type.
 type memory struct {
 	floats []float32
+	halves []uint16
 	ints   []int32
 }
 
-func (m *memory) Len() int { return max(len(m.floats), len(m.ints)) }
+func (m *memory) Len() int { return max(len(m.floats), len(m.halves), len(m.ints)) }
+
+func (m *memory) DType() kernels.DType {
+	switch {
+	case m.halves != nil:
+		return kernels.BF16
+	case m.ints != nil:
+		return kernels.I32
+	}
+	return kernels.F32
+}
 
 // Floats allocates n zeroed floats.
 func (b *Backend) Floats(n int) (kernels.View, error) { return b.Wrap(make([]float32, n)) }

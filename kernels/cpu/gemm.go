@@ -11,15 +11,25 @@ const (
 	panel      = 32  // columns of a panel: two 512-bit registers
 	tileRows   = 12  // rows of a register tile: 12*2 accumulators of 32 registers
 	rowChunk   = 96  // rows of A that stay in the second-level cache while panels pass
-	colChunk   = 48  // the same for a transposed A
-	innerRows  = 512 // inner block: a panel of B of 64 KiB
-	innerCols  = 128 // inner block over tokens: a block of A of 24 KiB and a panel of B of 16 KiB
+	colChunk   = 48  // columns of a transposed A that are packed side by side: four register tiles
+	inner      = 512 // inner block, in words: a panel of B of 64 KiB, a tile of A of 24 KiB
 	smallFlops = 1 << 17
+	packFrom   = 48 // rows of A from which packing a plain B pays
+)
+
+// Scratch slots of a worker that this file and its neighbours use.
+const (
+	rowScratch   = 8 // a row before it is rounded, or a panel of them
+	packedA      = 9
+	packedB      = 10
+	widenedA     = 11
+	widenedB     = 12
+	scratchSlots = 13
 )
 
 // tile is the argument of a panel micro-kernel: c[m,n] = (acc ? c : 0) + a b with n <= panel columns, k ascending in one chain of
 // fused multiply-adds an element. Strides are in bytes. For panelRows a[i,p] lies at a+i*lda+4p, for panelCols at a+p*lda+4i;
-// b[p,j] lies at b+p*ldb+4j.
+// b[p,j] lies at b+p*ldb+4j. In a product of pairs a[i,p] and b[p,j] are words of two bfloat16, and in a widened one b[p,j] is.
 type tile struct {
 	a, b, c       unsafe.Pointer
 	lda, ldb, ldc uintptr
@@ -27,63 +37,71 @@ type tile struct {
 	acc           int
 }
 
-// PackedLen rounds n up to whole panels.
-func (b *Backend) PackedLen(n, k int) int { return (n + panel - 1) / panel * panel * k }
+// kind is what the elements of a product's operands are.
+type kind int
 
-// Pack stores w[n,k] as panels of 32 rows of w, each [k][32], zero beyond n.
-func (b *Backend) Pack(s kernels.Stream, packed, w kernels.View, n, k int) {
-	st := s.(*stream)
-	dst := st.floats("Pack", "packed", packed, b.PackedLen(n, k))
-	src := st.floats("Pack", "w", w, n*k)
-	if st.err != nil {
-		return
-	}
-	st.parallel((n+panel-1)/panel, func(_ *worker, j int) {
-		rows := min(panel, n-j*panel)
-		packPanel(dst[j*panel*k:(j+1)*panel*k], src[j*panel*k:j*panel*k+rows*k], rows, k)
-	})
-}
+const (
+	plain   kind = iota // float32
+	paired              // both are words of two bfloat16, and the inner index counts words
+	widened             // a is float32, b words of two bfloat16, and the inner index counts elements
+)
 
-func packPanel(dst, src []float32, rows, k int) {
-	clear(dst)
-	for q := range rows {
-		for p, v := range src[q*k : (q+1)*k] {
-			dst[p*panel+q] = v
-		}
-	}
-}
-
-// product is a matrix product after its views have been resolved.
+// product is a matrix product after its views have been resolved. Words of two bfloat16 pass as floats.
 type product struct {
+	kind       kind
 	c, a, b    []float32
 	size       kernels.Shape
-	lda, ldb   int  // floats
-	jump       int  // floats between panels of b
+	lda, ldb   int  // words
+	jump       int  // words between panels of b
+	jumpA      int  // words between groups of colChunk columns of a transposed a
 	transposed bool // a is stored [K,M]
 	accumulate bool
+}
+
+// rightOperand resolves a packed right operand and the kind of its product with a.
+func (s *stream) rightOperand(op string, b *Backend, a, packed kernels.View, z kernels.Shape) product {
+	p := product{size: z, lda: z.K, ldb: panel, jump: panel * z.K}
+	if dtype(packed) != kernels.BF16 {
+		p.a, p.b = s.floats(op, "a", a, z.M*z.K), s.floats(op, "packed", packed, b.PackedLen(kernels.F32, z.N, z.K))
+		return p
+	}
+	p.b = words(s.halves(op, "packed", packed, b.PackedLen(kernels.BF16, z.N, z.K)))
+	p.jump = panel * even(z.K) / 2
+	if dtype(a) == kernels.BF16 {
+		p.kind, p.size.K, p.lda = paired, even(z.K)/2, even(z.K)/2
+		p.a = words(s.halves(op, "a", a, b.RoundedLen(z.M, z.K)))
+		return p
+	}
+	p.kind, p.a = widened, s.floats(op, "a", a, z.M*z.K)
+	return p
 }
 
 // GemmNT multiplies by a packed matrix.
 func (b *Backend) GemmNT(s kernels.Stream, c, a, packed kernels.View, z kernels.Shape, accumulate bool) {
 	st := s.(*stream)
-	p := product{size: z, lda: z.K, ldb: panel, jump: panel * z.K, accumulate: accumulate}
-	p.c, p.a = st.floats("GemmNT", "c", c, z.M*z.N), st.floats("GemmNT", "a", a, z.M*z.K)
-	p.b = st.floats("GemmNT", "packed", packed, b.PackedLen(z.N, z.K))
+	p := st.rightOperand("GemmNT", b, a, packed, z)
+	p.c, p.accumulate = st.floats("GemmNT", "c", c, z.M*z.N), accumulate
 	b.run(st, p)
 }
 
-// GemmNN multiplies by a plain matrix.
+// GemmNN multiplies by a plain matrix, or one that PackNN packed in bfloat16.
 func (b *Backend) GemmNN(s kernels.Stream, c, a, m kernels.View, z kernels.Shape, accumulate bool) {
 	st := s.(*stream)
-	p := product{size: z, lda: z.K, ldb: z.N, jump: panel, accumulate: accumulate}
-	p.c, p.a, p.b = st.floats("GemmNN", "c", c, z.M*z.N), st.floats("GemmNN", "a", a, z.M*z.K), st.floats("GemmNN", "b", m, z.K*z.N)
+	var p product
+	if dtype(m) == kernels.BF16 {
+		p = st.rightOperand("GemmNN", b, a, m, z)
+	} else {
+		p = product{size: z, lda: z.K, ldb: z.N, jump: panel}
+		p.a, p.b = st.floats("GemmNN", "a", a, z.M*z.K), st.floats("GemmNN", "b", m, z.K*z.N)
+	}
+	p.c, p.accumulate = st.floats("GemmNN", "c", c, z.M*z.N), accumulate
 	b.run(st, p)
 }
 
 // GemmTN multiplies a transposed matrix by a plain one.
 func (b *Backend) GemmTN(s kernels.Stream, c, a, m kernels.View, z kernels.Shape, accumulate bool) {
 	st := s.(*stream)
-	p := product{size: z, lda: z.M, ldb: z.N, jump: panel, transposed: true, accumulate: accumulate}
+	p := product{size: z, lda: z.M, ldb: z.N, jump: panel, jumpA: colChunk, transposed: true, accumulate: accumulate}
 	p.c, p.a, p.b = st.floats("GemmTN", "c", c, z.M*z.N), st.floats("GemmTN", "a", a, z.K*z.M), st.floats("GemmTN", "b", m, z.K*z.N)
 	b.run(st, p)
 }
@@ -99,52 +117,114 @@ func (b *Backend) run(s *stream, p product) {
 		}
 		return
 	}
+	b.packOperands(s, &p)
 	chunk := rowChunk
 	if p.transposed {
 		chunk = colChunk
 	}
-	panels := (p.size.N + panel - 1) / panel
-	group := panels
+	count := panels(p.size.N)
+	group := count
 	rows := (p.size.M + chunk - 1) / chunk
 	if want := 4 * s.threads(); rows < want {
-		group = max(1, panels*rows/want)
+		group = max(1, count*rows/want)
 	}
-	if p.size.M*p.size.N*p.size.K < smallFlops {
-		chunk, group, rows = p.size.M, panels, 1
+	if p.size.M*p.size.N*p.size.K < smallFlops && !p.transposed {
+		chunk, group, rows = p.size.M, count, 1
 	}
-	groups := (panels + group - 1) / group
-	s.parallel(rows*groups, func(_ *worker, i int) {
+	groups := (count + group - 1) / group
+	s.parallel(rows*groups, func(w *worker, i int) {
 		r, g := i/groups*chunk, i%groups*group
-		b.block(&p, r, min(p.size.M, r+chunk), g, min(panels, g+group))
+		b.block(w, &p, r, min(p.size.M, r+chunk), g, min(count, g+group))
 	})
 }
 
-// block computes rows [m0, m1) of panels [j0, j1).
-func (b *Backend) block(p *product, m0, m1, j0, j1 int) {
-	inner := innerRows
+// packOperands rearranges plain operands whose rows are far apart, if there is enough work to pay for it.
+func (b *Backend) packOperands(s *stream, p *product) {
+	if p.kind != plain || p.size.M < packFrom || p.ldb == panel && !p.transposed {
+		return
+	}
+	k, n, w := p.size.K, p.size.N, s.worker()
+	if p.ldb != panel {
+		dst, src, ld := w.buffer(packedB, panels(n)*panel*k), p.b, p.ldb
+		s.parallel(panels(n), func(_ *worker, j int) {
+			packRows(dst[j*panel*k:(j+1)*panel*k], src[j*panel:], k, min(panel, n-j*panel), ld)
+		})
+		p.b, p.ldb, p.jump = dst, panel, panel*k
+	}
 	if p.transposed {
-		inner = innerCols
+		m := p.size.M
+		groups := (m + colChunk - 1) / colChunk
+		dst, src := w.buffer(packedA, groups*colChunk*k), p.a
+		s.parallel(groups, func(_ *worker, i int) {
+			packCols(dst[i*colChunk*k:(i+1)*colChunk*k], src[i*colChunk:], k, min(colChunk, m-i*colChunk), m)
+		})
+		p.a, p.lda, p.jumpA = dst, colChunk, colChunk*k
+	}
+}
+
+// packCols copies columns of k rows, ld apart, into a group of colChunk columns. What is beyond the columns is never read.
+func packCols(dst, src []float32, k, cols, ld int) {
+	for p := range k {
+		if cols == colChunk {
+			*(*[colChunk]float32)(dst[p*colChunk:]) = *(*[colChunk]float32)(src[p*ld:])
+			continue
+		}
+		copy(dst[p*colChunk:], src[p*ld:p*ld+cols])
+	}
+}
+
+// block computes rows [m0, m1) of panels [j0, j1). Rows of a transposed product are columns of one group.
+func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
+	if b.emulates(p.kind) {
+		b.blockEmulated(w, p, m0, m1, j0, j1)
+		return
 	}
 	n := p.size.N
 	for k0 := 0; k0 < p.size.K; k0 += inner {
-		t := tile{lda: 4 * uintptr(p.lda), ldb: 4 * uintptr(p.ldb), ldc: 4 * uintptr(n), m: m1 - m0, k: min(inner, p.size.K-k0)}
-		if k0 > 0 || p.accumulate {
-			t.acc = 1
-		}
-		if p.transposed {
-			t.a = unsafe.Pointer(&p.a[k0*p.lda+m0])
-		} else {
-			t.a = unsafe.Pointer(&p.a[m0*p.lda+k0])
-		}
+		t := p.tile(m0, m1, k0)
 		for j := j0; j < j1; j++ {
 			t.n = min(panel, n-j*panel)
-			t.b = unsafe.Pointer(&p.b[j*p.jump+k0*p.ldb])
+			t.b = unsafe.Pointer(&p.b[j*p.jump+p.innerB(k0)])
 			t.c = unsafe.Pointer(&p.c[m0*n+j*panel])
-			if p.transposed {
-				b.panelCols(&t)
-			} else {
-				b.panelRows(&t)
-			}
+			b.panel(p, &t, k0)
 		}
+	}
+}
+
+// tile is what the panels of rows [m0, m1) and the inner block at k0 have in common.
+func (p *product) tile(m0, m1, k0 int) tile {
+	t := tile{lda: 4 * uintptr(p.lda), ldb: 4 * uintptr(p.ldb), ldc: 4 * uintptr(p.size.N), m: m1 - m0, k: min(inner, p.size.K-k0)}
+	if k0 > 0 || p.accumulate {
+		t.acc = 1
+	}
+	if p.transposed {
+		t.a = unsafe.Pointer(&p.a[m0/colChunk*p.jumpA+m0%colChunk+k0*p.lda])
+	} else {
+		t.a = unsafe.Pointer(&p.a[m0*p.lda+k0])
+	}
+	return t
+}
+
+// innerB is how far into a panel of b the inner index k0, a multiple of inner, lies.
+func (p *product) innerB(k0 int) int {
+	if p.kind == widened {
+		k0 /= 2
+	}
+	return k0 * p.ldb
+}
+
+// panel runs the micro-kernel of a tile.
+func (b *Backend) panel(p *product, t *tile, k0 int) {
+	switch {
+	case p.kind == widened:
+		b.widenedPanel(p, *t, k0)
+	case p.kind == paired && p.transposed:
+		avx512PairsCols(t)
+	case p.kind == paired:
+		avx512PairsRows(t)
+	case p.transposed:
+		b.panelCols(t)
+	default:
+		b.panelRows(t)
 	}
 }

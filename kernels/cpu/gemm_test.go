@@ -45,7 +45,7 @@ func TestEveryElementOfAProductIsOneAscendingChainOfFusedMultiplyAdds(t *testing
 		for _, z := range shapes {
 			for _, accumulate := range []bool{false, true} {
 				a, w, old := b.random(z.M*z.K), b.random(z.N*z.K), b.random(z.M*z.N)
-				packed := poison(b.PackedLen(z.N, z.K))
+				packed := poison(b.PackedLen(kernels.F32, z.N, z.K))
 				b.Pack(b.s, b.view(packed), b.view(w), z.N, z.K)
 				for _, c := range []struct {
 					name string

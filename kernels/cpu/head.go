@@ -56,14 +56,15 @@ func (b *Backend) LogSoftmax(s kernels.Stream, lse, entropy, logits kernels.View
 }
 
 type lossViews struct {
-	hidden, packed, logp, entropy, lse, scratch []float32
-	targets                                     []int32
+	hidden, logp, entropy, lse, scratch []float32
+	logits                              product // of all rows
+	targets                             []int32
 }
 
 func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
 	v := lossViews{
 		hidden:  s.floats(op, "Hidden", a.Hidden, a.Rows*a.Dim),
-		packed:  s.floats(op, "Packed", a.Packed, b.PackedLen(a.Vocab, a.Dim)),
+		logits:  s.rightOperand(op, b, a.Hidden, a.Packed, kernels.Shape{M: a.Rows, N: a.Vocab, K: a.Dim}),
 		lse:     s.floats(op, "LSE", a.LSE, a.Rows),
 		targets: s.ints(op, "Targets", a.Targets, a.Rows),
 		scratch: s.atLeast(op, "Scratch", a.Scratch, b.HeadScratch(a.Dim, a.Vocab)),
@@ -78,10 +79,10 @@ func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
 }
 
 // rowLogits computes the logits of rows of hidden states.
-func (b *Backend) rowLogits(a *kernels.HeadArgs, packed, hidden, logits []float32) {
-	p := product{c: logits, a: hidden, b: packed, lda: a.Dim, ldb: panel, jump: panel * a.Dim,
-		size: kernels.Shape{M: len(hidden) / a.Dim, N: a.Vocab, K: a.Dim}}
-	b.block(&p, 0, p.size.M, 0, (a.Vocab+panel-1)/panel)
+func (b *Backend) rowLogits(w *worker, v *lossViews, hidden, logits []float32) {
+	p := v.logits
+	p.c, p.a, p.size.M = logits, hidden, len(hidden)/p.size.K
+	b.block(w, &p, 0, p.size.M, 0, panels(p.size.N))
 }
 
 // HeadLogProbs gives each item some rows: logits, then reductions, while the logits are in cache.
@@ -94,7 +95,7 @@ func (b *Backend) HeadLogProbs(s kernels.Stream, a kernels.HeadArgs) {
 	}
 	st.rows(a.Rows, logitRows(st, a.Rows), func(w *worker, from, to int) {
 		logits := w.buffer(0, (to-from)*a.Vocab)
-		b.rowLogits(&a, v.packed, v.hidden[from*a.Dim:to*a.Dim], logits)
+		b.rowLogits(w, &v, v.hidden[from*a.Dim:to*a.Dim], logits)
 		for r := from; r < to; r++ {
 			row := logits[(r-from)*a.Vocab : (r-from+1)*a.Vocab]
 			v.logp[r], v.entropy[r], v.lse[r] = 0, 0, 0
@@ -111,7 +112,7 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 	st := s.(*stream)
 	v := st.head("HeadGrad", b, &a.HeadArgs)
 	coef := st.floats("HeadGrad", "Coef", a.Coef, a.Rows)
-	weights := st.floats("HeadGrad", "Weights", a.Weights, a.Vocab*a.Dim)
+	back := st.headWeights(b, &a)
 	dh := st.floats("HeadGrad", "DHidden", a.DHidden, a.Rows*a.Dim)
 	dw := st.floats("HeadGrad", "DWeights", a.DWeights, a.Vocab*a.Dim)
 	if st.err != nil {
@@ -132,8 +133,9 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 			copy(hidden[i*a.Dim:(i+1)*a.Dim], v.hidden[r*a.Dim:])
 		}
 		b.dLogits(st, &a.HeadArgs, &v, coef, chunk, hidden, d)
-		b.run(st, product{c: grad, a: d, b: weights, lda: a.Vocab, ldb: a.Dim, jump: panel, size: kernels.Shape{M: n, N: a.Dim, K: a.Vocab}})
-		b.run(st, product{c: dw, a: d, b: hidden, lda: a.Vocab, ldb: a.Dim, jump: panel, transposed: true, accumulate: true,
+		back.c, back.a, back.size.M = grad, d, n
+		b.run(st, back)
+		b.run(st, product{c: dw, a: d, b: hidden, lda: a.Vocab, ldb: a.Dim, jump: panel, jumpA: colChunk, transposed: true, accumulate: true,
 			size: kernels.Shape{M: a.Vocab, N: a.Dim, K: n}})
 		for i, r := range chunk {
 			copy(dh[r*a.Dim:(r+1)*a.Dim], grad[i*a.Dim:])
@@ -141,10 +143,23 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 	}
 }
 
+// headWeights is the product of dlogits with the head's weights; its left operand and result are set later.
+func (s *stream) headWeights(b *Backend, a *kernels.HeadGradArgs) product {
+	p := product{size: kernels.Shape{N: a.Dim, K: a.Vocab}, lda: a.Vocab}
+	if dtype(a.Weights) == kernels.BF16 {
+		p.kind, p.ldb, p.jump = widened, panel, panel*even(a.Vocab)/2
+		p.b = words(s.halves("HeadGrad", "Weights", a.Weights, b.PackedLen(kernels.BF16, a.Dim, a.Vocab)))
+		return p
+	}
+	p.ldb, p.jump = a.Dim, panel
+	p.b = s.floats("HeadGrad", "Weights", a.Weights, a.Vocab*a.Dim)
+	return p
+}
+
 // dLogits is coef (onehot - softmax) of gathered rows.
 func (b *Backend) dLogits(st *stream, a *kernels.HeadArgs, v *lossViews, coef []float32, chunk []int, hidden, d []float32) {
-	st.rows(len(chunk), logitRows(st, len(chunk)), func(_ *worker, from, to int) {
-		b.rowLogits(a, v.packed, hidden[from*a.Dim:to*a.Dim], d[from*a.Vocab:to*a.Vocab])
+	st.rows(len(chunk), logitRows(st, len(chunk)), func(w *worker, from, to int) {
+		b.rowLogits(w, v, hidden[from*a.Dim:to*a.Dim], d[from*a.Vocab:to*a.Vocab])
 		for i := from; i < to; i++ {
 			row, r := d[i*a.Vocab:(i+1)*a.Vocab], chunk[i]
 			b.probsGrad(row, v.lse[r], coef[r])

@@ -35,7 +35,7 @@ func TestHeadLogProbsAndTheirGradientMatchTheOracle(t *testing.T) {
 			for r := 0; r < c.rows; r += 3 {
 				coef[r] = 0
 			}
-			packed := poison(b.PackedLen(c.vocab, dim))
+			packed := poison(b.PackedLen(kernels.F32, c.vocab, dim))
 			b.Pack(b.s, b.view(packed), b.view(head), c.vocab, dim)
 			logp, entropy := poison(c.rows), poison(c.rows)
 			a := kernels.HeadArgs{Rows: c.rows, Dim: dim, Vocab: c.vocab, Hidden: b.view(hidden), Packed: b.view(packed), Targets: b.intView(targets),

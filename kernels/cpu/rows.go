@@ -57,16 +57,17 @@ func (b *Backend) rstd(x []float32, eps float32) float32 {
 // RMSNorm normalises rows.
 func (b *Backend) RMSNorm(s kernels.Stream, y, rstd, x, w kernels.View, rows, dim int, eps float32) {
 	st := s.(*stream)
-	yy, rr := st.floats("RMSNorm", "y", y, rows*dim), st.floats("RMSNorm", "rstd", rstd, rows)
+	out, rr := st.matrix("RMSNorm", "y", b, y, rows, dim), st.floats("RMSNorm", "rstd", rstd, rows)
 	xx, ww := st.floats("RMSNorm", "x", x, rows*dim), st.floats("RMSNorm", "w", w, dim)
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsOf(dim), func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(dim), func(w *worker, from, to int) {
 		for r := from; r < to; r++ {
-			row := xx[r*dim : (r+1)*dim]
+			row, to := xx[r*dim:(r+1)*dim], out.row(w, r)
 			rr[r] = b.rstd(row, eps)
-			b.scaleWeight(yy[r*dim:(r+1)*dim], row, ww, rr[r])
+			b.scaleWeight(to, row, ww, rr[r])
+			out.store(b, r, to)
 		}
 	})
 }
@@ -111,13 +112,15 @@ func (b *Backend) RMSNormWeightGrad(s kernels.Stream, dw, dy, x, rstd kernels.Vi
 // SwiGLU gates rows.
 func (b *Backend) SwiGLU(s kernels.Stream, y, gateUp kernels.View, rows, ff int) {
 	st := s.(*stream)
-	yy, gu := st.floats("SwiGLU", "y", y, rows*ff), st.floats("SwiGLU", "gateUp", gateUp, 2*rows*ff)
+	out, gu := st.matrix("SwiGLU", "y", b, y, rows, ff), st.floats("SwiGLU", "gateUp", gateUp, 2*rows*ff)
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsOf(2*ff), func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(2*ff), func(w *worker, from, to int) {
 		for r := from; r < to; r++ {
-			b.swiglu(yy[r*ff:(r+1)*ff], gu[2*r*ff:(2*r+1)*ff], gu[(2*r+1)*ff:(2*r+2)*ff])
+			row := out.row(w, r)
+			b.swiglu(row, gu[2*r*ff:(2*r+1)*ff], gu[(2*r+1)*ff:(2*r+2)*ff])
+			out.store(b, r, row)
 		}
 	})
 }
@@ -125,15 +128,16 @@ func (b *Backend) SwiGLU(s kernels.Stream, y, gateUp kernels.View, rows, ff int)
 // SwiGLUGrad is its gradient.
 func (b *Backend) SwiGLUGrad(s kernels.Stream, dGateUp, dy, gateUp kernels.View, rows, ff int) {
 	st := s.(*stream)
-	d, g := st.floats("SwiGLUGrad", "dGateUp", dGateUp, 2*rows*ff), st.floats("SwiGLUGrad", "dy", dy, rows*ff)
+	out, g := st.matrix("SwiGLUGrad", "dGateUp", b, dGateUp, rows, 2*ff), st.floats("SwiGLUGrad", "dy", dy, rows*ff)
 	gu := st.floats("SwiGLUGrad", "gateUp", gateUp, 2*rows*ff)
 	if st.err != nil {
 		return
 	}
-	st.rows(rows, rowsOf(2*ff), func(_ *worker, from, to int) {
+	st.rows(rows, rowsOf(2*ff), func(w *worker, from, to int) {
 		for r := from; r < to; r++ {
-			i, j, k := 2*r*ff, (2*r+1)*ff, (2*r+2)*ff
-			b.swigluGrad(d[i:j], d[j:k], g[r*ff:(r+1)*ff], gu[i:j], gu[j:k])
+			i, j, k, row := 2*r*ff, (2*r+1)*ff, (2*r+2)*ff, out.row(w, r)
+			b.swigluGrad(row[:ff], row[ff:], g[r*ff:(r+1)*ff], gu[i:j], gu[j:k])
+			out.store(b, r, row)
 		}
 	})
 }

@@ -18,7 +18,7 @@ type stream struct {
 
 // worker is the scratch of one thread of a stream.
 type worker struct {
-	buffers [8][]float32
+	buffers [scratchSlots][]float32
 	lens    []int32
 }
 
@@ -80,10 +80,19 @@ func (s *stream) threads() int {
 	return n
 }
 
+// worker is the stream's first thread, whose scratch memory operations may use for what their items share.
+func (s *stream) worker() *worker {
+	if len(s.workers) == 0 {
+		s.workers = append(s.workers, &worker{})
+	}
+	return s.workers[0]
+}
+
 // parallel runs f for every item in [0, n) over the stream's threads. Items must own what they write.
 func (s *stream) parallel(n int, f func(w *worker, item int)) {
 	p := min(s.threads(), n)
-	for len(s.workers) < max(p, 1) {
+	s.worker()
+	for len(s.workers) < p {
 		s.workers = append(s.workers, &worker{})
 	}
 	if p <= 1 {

@@ -15,6 +15,9 @@ func (m *Model) Backward(ctx context.Context, ws *Workspace, packed Packed,
 	if g.err != nil {
 		return fmt.Errorf("gradient: %w", g.err)
 	}
+	if err := m.prepareBack(ctx); err != nil {
+		return err
+	}
 	p, x, kv, err := m.packedForward(ctx, ws, packed, true)
 	if err != nil {
 		return err
@@ -55,7 +58,7 @@ func (p *pass) headGrad(a kernels.HeadArgs, x kernels.View, coef []float32, g *G
 		b.Upload(p.s, shifted.Slice(0, n-1), coef[1:])
 	}
 	dh := p.f("dh", 0, n*d)
-	b.HeadGrad(p.s, kernels.HeadGradArgs{HeadArgs: a, Weights: p.m.weights.head, Coef: shifted, DHidden: dh, DWeights: g.tensors.head})
+	b.HeadGrad(p.s, kernels.HeadGradArgs{HeadArgs: a, Weights: p.m.packed.backHead, Coef: shifted, DHidden: dh, DWeights: g.tensors.head})
 	dx := p.f("dx", 0, n*d)
 	b.Clear(p.s, dx)
 	p.normGrad(dx, dh, x, p.m.weights.norm, g.tensors.norm)
@@ -71,7 +74,7 @@ func (p *pass) normGrad(dx, dh, x, w, dw kernels.View) {
 
 // norm computes a norm of kept activations again, which is cheaper than keeping it.
 func (p *pass) norm(x, w kernels.View) kernels.View {
-	h := p.f("h", 0, x.Len)
+	h := p.operand("h", 0, p.m.Config.HiddenSize)
 	p.m.backend.RMSNorm(p.s, h, p.f("rstd", 0, p.rows), x, w, p.rows, p.m.Config.HiddenSize, float32(p.m.Config.RMSNormEps))
 	return h
 }
@@ -83,35 +86,63 @@ func (p *pass) addBiasGrad(dbias, dy kernels.View, dim int) {
 	}
 }
 
+// weightGrad adds dy^T x to the gradient of weights [n,k]; dy[rows,n] and x[rows,k] are operands.
+func (p *pass) weightGrad(dw, dy, x kernels.View, n, k int) {
+	size := kernels.Shape{M: n, N: k, K: p.rows}
+	if p.m.precision == FP32 {
+		p.m.backend.GemmTN(p.s, dw, dy, x, size, true)
+		return
+	}
+	p.m.backend.GemmTNRounded(p.s, dw, dy, x, size, p.spans.Row)
+}
+
+// inputGrad returns dy w for weights [n,k] and an operand dy[rows,n], in a named buffer.
+func (p *pass) inputGrad(name string, dy, w kernels.View, n, k int) kernels.View {
+	dx := p.f(name, 0, p.rows*k)
+	p.m.backend.GemmNN(p.s, dx, dy, w, kernels.Shape{M: p.rows, N: k, K: n}, false)
+	return dx
+}
+
 // mlpGrad turns dx from the gradient of a layer's output into that of the residual stream before its MLP.
 func (p *pass) mlpGrad(l int, dx kernels.View, g *Gradient) {
-	b, w, dw := p.m.backend, p.m.weights.layers[l], g.tensors.layers[l]
+	b, w, dw, back := p.m.backend, p.m.weights.layers[l], g.tensors.layers[l], p.m.packed.back[l]
 	n, d, ff := p.rows, p.m.Config.HiddenSize, p.m.Config.IntermediateSize
-	mid, gateUp, act := p.kept("mid", l, n*d), p.kept("gateUp", l, 2*n*ff), p.f("act", 0, n*ff)
+	mid, gateUp, act := p.kept("mid", l, n*d), p.kept("gateUp", l, 2*n*ff), p.operand("act", 0, ff)
 	p.addBiasGrad(dw.downBias, dx, d)
 	b.SwiGLU(p.s, act, gateUp, n, ff)
-	b.GemmTN(p.s, dw.down, dx, act, kernels.Shape{M: d, N: ff, K: n}, true)
-	dact, dGateUp := p.f("dact", 0, n*ff), p.f("dGateUp", 0, 2*n*ff)
-	b.GemmNN(p.s, dact, dx, w.down, kernels.Shape{M: n, N: ff, K: d}, false)
-	b.SwiGLUGrad(p.s, dGateUp, dact, gateUp, n, ff)
-	p.addBiasGrad(dw.gateUpBias, dGateUp, 2*ff)
-	h := p.norm(mid, w.postAttention)
-	b.GemmTN(p.s, dw.gateUp, dGateUp, h, kernels.Shape{M: 2 * ff, N: d, K: n}, true)
-	dh := p.f("dh", 0, n*d)
-	b.GemmNN(p.s, dh, dGateUp, w.gateUp, kernels.Shape{M: n, N: d, K: 2 * ff}, false)
+	dy := p.rounded("dy", dx, d)
+	p.weightGrad(dw.down, dy, act, d, ff)
+	dact := p.inputGrad("dact", dy, back.down, d, ff)
+	dGateUp := p.gateUpGrad(dact, gateUp, dw.gateUpBias)
+	p.weightGrad(dw.gateUp, dGateUp, p.norm(mid, w.postAttention), 2*ff, d)
+	dh := p.inputGrad("dh", dGateUp, back.gateUp, 2*ff, d)
 	p.normGrad(dx, dh, mid, w.postAttention, dw.postAttention)
+}
+
+// gateUpGrad is the gradient through SwiGLU as an operand; a bias needs it as floats first.
+func (p *pass) gateUpGrad(dact, gateUp, dbias kernels.View) kernels.View {
+	ff := p.m.Config.IntermediateSize
+	if dbias.Absent() {
+		d := p.operand("dGateUp", 0, 2*ff)
+		p.m.backend.SwiGLUGrad(p.s, d, dact, gateUp, p.rows, ff)
+		return d
+	}
+	d := p.f("dGateUp", 0, 2*p.rows*ff)
+	p.m.backend.SwiGLUGrad(p.s, d, dact, gateUp, p.rows, ff)
+	p.addBiasGrad(dbias, d, 2*ff)
+	return p.rounded("dGateUp", d, 2*ff)
 }
 
 // attentionGrad goes on to the gradient of the layer's input.
 func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
-	b, c, w, dw := p.m.backend, p.m.Config, p.m.weights.layers[l], g.tensors.layers[l]
+	b, c, w, dw, back := p.m.backend, p.m.Config, p.m.weights.layers[l], g.tensors.layers[l], p.m.packed.back[l]
 	n, d, q, kvd, wide := p.rows, c.HiddenSize, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, c.geometry().QKV()
 	p.addBiasGrad(dw.outBias, dx, d)
 	k, v := kv(l)
 	a := p.attentionArgs(l, k, v)
-	b.GemmTN(p.s, dw.out, dx, a.Out, kernels.Shape{M: d, N: q, K: n}, true)
-	dout := p.f("dattended", 0, n*q)
-	b.GemmNN(p.s, dout, dx, w.out, kernels.Shape{M: n, N: q, K: d}, false)
+	dy := p.rounded("dy", dx, d)
+	p.weightGrad(dw.out, dy, p.attended(l), d, q)
+	dout := p.inputGrad("dattended", dy, back.out, d, q)
 	heads := p.headsArgs(l)
 	b.StoreKV(p.s, p.kvArgs(l, k, v))
 	dq, dk, dv := p.f("dq", 0, n*q), p.f("dk", 0, n*kvd), p.f("dv", 0, n*kvd)
@@ -119,10 +150,8 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	dqkv := p.f("dqkv", 0, n*wide)
 	b.HeadsGrad(p.s, kernels.HeadsGradArgs{HeadsArgs: heads, DQ: dq, DK: dk, DV: dv, DQKV: dqkv, DWQ: dw.qNorm, DWK: dw.kNorm})
 	p.addBiasGrad(dw.qkvBias, dqkv, wide)
-	x := p.f("x", l, n*d)
-	h := p.norm(x, w.inputNorm)
-	b.GemmTN(p.s, dw.qkv, dqkv, h, kernels.Shape{M: wide, N: d, K: n}, true)
-	dh := p.f("dh", 0, n*d)
-	b.GemmNN(p.s, dh, dqkv, w.qkv, kernels.Shape{M: n, N: d, K: wide}, false)
+	x, operand := p.f("x", l, n*d), p.rounded("dqkv", dqkv, wide)
+	p.weightGrad(dw.qkv, operand, p.norm(x, w.inputNorm), wide, d)
+	dh := p.inputGrad("dh", operand, back.qkv, wide, d)
 	p.normGrad(dx, dh, x, w.inputNorm, dw.inputNorm)
 }

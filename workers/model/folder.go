@@ -19,15 +19,15 @@ const (
 )
 
 // Load reads a Hugging Face folder: config.json and model.safetensors with every tensor of the configuration, and no other.
-func Load(dir string) (*Model, error) {
+func Load(dir string, opts ...Option) (*Model, error) {
 	b, err := host()
 	if err != nil {
 		return nil, err
 	}
-	return load(b, dir)
+	return load(b, dir, opts...)
 }
 
-func load(b kernels.Backend, dir string) (*Model, error) {
+func load(b kernels.Backend, dir string, opts ...Option) (*Model, error) {
 	cfg, err := ReadConfig(filepath.Join(dir, ConfigFile))
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func load(b kernels.Backend, dir string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	m, err := allocate(b, cfg)
+	m, err := allocate(b, cfg, opts...)
 	if err != nil {
 		return nil, err
 	}

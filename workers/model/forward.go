@@ -104,7 +104,7 @@ func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
 	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
 	mid := p.attend(l, x, kv)
 	gateUp := p.gateUp(l, mid)
-	act := p.f("act", 0, n*ff)
+	act := p.operand("act", 0, ff)
 	b.SwiGLU(p.s, act, gateUp, n, ff)
 	x = p.next("x", l+1, mid)
 	b.GemmNT(p.s, x, act, p.m.packed.layers[l].down, kernels.Shape{M: n, N: d, K: ff}, true)
@@ -116,7 +116,7 @@ func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
 func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 	b, c, w, packed := p.m.backend, p.m.Config, p.m.weights.layers[l], p.m.packed.layers[l]
 	n, d := p.rows, c.HiddenSize
-	h := p.f("h", 0, n*d)
+	h := p.operand("h", 0, d)
 	b.RMSNorm(p.s, h, p.f("rstd", 0, n), x, w.inputNorm, n, d, float32(c.RMSNormEps))
 	qkv := p.kept("qkv", l, n*c.geometry().QKV())
 	b.GemmNT(p.s, qkv, h, packed.qkv, kernels.Shape{M: n, N: c.geometry().QKV(), K: d}, false)
@@ -128,7 +128,7 @@ func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 	b.Attention(p.s, a)
 
 	x = p.next("mid", p.slot(l), x)
-	b.GemmNT(p.s, x, a.Out, packed.out, kernels.Shape{M: n, N: d, K: c.Heads * c.HeadDim}, true)
+	b.GemmNT(p.s, x, p.attended(l), packed.out, kernels.Shape{M: n, N: d, K: c.Heads * c.HeadDim}, true)
 	p.addBias(x, w.outBias, d)
 	return x
 }
@@ -137,7 +137,7 @@ func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 func (p *pass) gateUp(l int, mid kernels.View) kernels.View {
 	b, c, w := p.m.backend, p.m.Config, p.m.weights.layers[l]
 	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
-	h := p.f("h", 0, n*d)
+	h := p.operand("h", 0, d)
 	b.RMSNorm(p.s, h, p.f("rstd", 0, n), mid, w.postAttention, n, d, float32(c.RMSNormEps))
 	gateUp := p.kept("gateUp", l, 2*n*ff)
 	b.GemmNT(p.s, gateUp, h, p.m.packed.layers[l].gateUp, kernels.Shape{M: n, N: 2 * ff, K: d}, false)
@@ -179,12 +179,22 @@ func (p *pass) kvArgs(l int, k, v kernels.View) kernels.KVArgs {
 
 func (p *pass) attentionArgs(l int, k, v kernels.View) kernels.AttentionArgs {
 	c, h := p.m.Config, p.headsArgs(l)
-	a := kernels.AttentionArgs{Geometry: h.Geometry, Spans: p.spans, Rows: p.rows, Q: h.Q, KCache: k, VCache: v,
-		Out: p.kept("attended", l, p.rows*c.Heads*c.HeadDim)}
+	a := kernels.AttentionArgs{Geometry: h.Geometry, Spans: p.spans, Rows: p.rows, Q: h.Q, KCache: k, VCache: v}
+	if p.m.precision != FP32 {
+		a.Rounded = p.attended(l)
+	}
+	if p.keep || p.m.precision == FP32 {
+		a.Out = p.kept("attended", l, p.rows*c.Heads*c.HeadDim)
+	}
 	if p.keep {
 		a.LSE = p.kept("lse", l, p.rows*c.Heads)
 	}
 	return a
+}
+
+// attended is the result of attention as operand of the output projection.
+func (p *pass) attended(l int) kernels.View {
+	return p.operand("attended", p.slot(l), p.m.Config.Heads*p.m.Config.HeadDim)
 }
 
 // packedSpans lays sequences out in consecutive scratch blocks.

@@ -14,7 +14,6 @@ package model
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"strings"
 	"sync"
@@ -30,49 +29,32 @@ const BlockTokens = kernels.BlockTokens
 // Model is a configuration with weights. Reading methods may run at once from several goroutines, each with its own Workspace; nothing may
 // run while weights change.
 type Model struct {
-	Config  Config
-	backend kernels.Backend
-	data    []float32
-	all     kernels.View
-	params  []Param
-	weights tensors
-	packed  packed
-	angles  *angles
+	Config    Config
+	backend   kernels.Backend
+	precision Precision
+	data      []float32
+	all       kernels.View
+	params    []Param
+	weights   tensors
+	packed    packed
+	angles    *angles
 }
-
-// packed holds the weights as the forward products read them.
-type packed struct {
-	layers []packedLayer
-	head   kernels.View
-}
-
-type packedLayer struct{ qkv, out, gateUp, down kernels.View }
 
 // host is the backend that RESTAR_CPU_ISA asks for.
 var host = sync.OnceValues(cpu.FromEnv)
 
-// NumericsID names the backend, its instruction path and kernel version: results of equal ids agree to the bit. It is empty when the
-// environment asks for a path that this processor lacks; New and Load then say so.
-func NumericsID() string {
-	b, err := host()
-	if err != nil {
-		return ""
-	}
-	return b.NumericsID()
-}
-
 // New makes a model with initial weights: norms 1, biases 0, matrices normal with the configured deviation, and those that write into the
 // residual stream divided by sqrt(2*layers) (Radford et al. 2019, section 2.3). Each weight has its own random address.
-func New(cfg Config, seed uint64) (*Model, error) {
+func New(cfg Config, seed uint64, opts ...Option) (*Model, error) {
 	b, err := host()
 	if err != nil {
 		return nil, err
 	}
-	return newModel(b, cfg, seed)
+	return newModel(b, cfg, seed, opts...)
 }
 
-func newModel(b kernels.Backend, cfg Config, seed uint64) (*Model, error) {
-	m, err := allocate(b, cfg)
+func newModel(b kernels.Backend, cfg Config, seed uint64, opts ...Option) (*Model, error) {
+	m, err := allocate(b, cfg, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +95,16 @@ func fillNormal(data []float32, key philox.Key, ordinal int, deviation float64) 
 }
 
 // allocate makes a model with zero weights.
-func allocate(b kernels.Backend, cfg Config) (*Model, error) {
+func allocate(b kernels.Backend, cfg Config, opts ...Option) (*Model, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg.Family = cmp.Or(cfg.Family, Qwen3)
-	m := &Model{Config: cfg, backend: b, data: make([]float32, cfg.Elements())}
-	var err error
+	m := &Model{Config: cfg, backend: b, precision: choose(opts).precision, data: make([]float32, cfg.Elements())}
+	_, err := kernels.ParsePrecision(string(m.precision))
+	if err != nil {
+		return nil, err
+	}
 	if m.all, err = b.Wrap(m.data); err != nil {
 		return nil, err
 	}
@@ -131,26 +116,8 @@ func allocate(b kernels.Backend, cfg Config) (*Model, error) {
 	return m, nil
 }
 
-func (m *Model) allocatePacked() error {
-	c, g := m.Config, m.Config.geometry()
-	var first error
-	take := func(n, k int) kernels.View {
-		v, err := m.backend.Floats(m.backend.PackedLen(n, k))
-		if first == nil {
-			first = err
-		}
-		return v
-	}
-	m.packed.layers = make([]packedLayer, c.Layers)
-	for l := range m.packed.layers {
-		m.packed.layers[l] = packedLayer{
-			qkv: take(g.QKV(), c.HiddenSize), out: take(c.HiddenSize, c.Heads*c.HeadDim),
-			gateUp: take(2*c.IntermediateSize, c.HiddenSize), down: take(c.HiddenSize, c.IntermediateSize),
-		}
-	}
-	m.packed.head = take(c.VocabSize, c.HiddenSize)
-	return first
-}
+// Precision is what the model was made with.
+func (m *Model) Precision() Precision { return m.precision }
 
 // Params lists the weights in a fixed order. After changing any Data, call WeightsChanged.
 func (m *Model) Params() []Param { return m.params }
@@ -166,7 +133,7 @@ func (m *Model) Tensors() []Tensor {
 
 // Clone copies the model.
 func (m *Model) Clone() (*Model, error) {
-	c, err := allocate(m.backend, m.Config)
+	c, err := allocate(m.backend, m.Config, WithPrecision(m.precision))
 	if err != nil {
 		return nil, err
 	}
@@ -174,22 +141,4 @@ func (m *Model) Clone() (*Model, error) {
 	c.angles = m.angles
 	c.WeightsChanged()
 	return c, nil
-}
-
-// WeightsChanged rebuilds what is derived from the weights. It must be called after every change and before any pass.
-func (m *Model) WeightsChanged() {
-	b, c, g := m.backend, m.Config, m.Config.geometry()
-	s := b.NewStream(kernels.StreamOptions{})
-	b.Upload(s, m.all, m.data)
-	for l, w := range m.weights.layers {
-		p := m.packed.layers[l]
-		b.Pack(s, p.qkv, w.qkv, g.QKV(), c.HiddenSize)
-		b.Pack(s, p.out, w.out, c.HiddenSize, c.Heads*c.HeadDim)
-		b.Pack(s, p.gateUp, w.gateUp, 2*c.IntermediateSize, c.HiddenSize)
-		b.Pack(s, p.down, w.down, c.HiddenSize, c.IntermediateSize)
-	}
-	b.Pack(s, m.packed.head, m.weights.head, c.VocabSize, c.HiddenSize)
-	if err := s.Sync(context.Background()); err != nil {
-		panic(err) // every view above was allocated here with these sizes
-	}
 }

@@ -17,6 +17,7 @@ type Workspace struct {
 	stream  kernels.Stream
 	limit   int // Threads of stream
 	floats  map[slot]kernels.View
+	halves  map[slot]kernels.View
 	ints    map[slot]kernels.View
 	host    []float32
 }
@@ -42,7 +43,7 @@ func NewWorkspace() *Workspace { return &Workspace{} }
 // open binds the workspace to a model's backend. Its stream, and so the backend's own scratch memory, lives until one fails.
 func (w *Workspace) open(b kernels.Backend) {
 	if w.backend != b {
-		w.floats, w.ints = map[slot]kernels.View{}, map[slot]kernels.View{}
+		w.floats, w.halves, w.ints = map[slot]kernels.View{}, map[slot]kernels.View{}, map[slot]kernels.View{}
 		w.backend, w.stream = b, nil
 	}
 	if w.stream == nil || w.limit != w.Threads {
@@ -70,6 +71,24 @@ type pass struct {
 // f returns n floats of a named buffer.
 func (p *pass) f(name string, layer, n int) kernels.View {
 	return p.grow(p.ws.floats, p.m.backend.Floats, slot{name, layer}, n)
+}
+
+// operand returns a named buffer for an operand of products, rows of cols: floats, or rounded rows in bf16.
+func (p *pass) operand(name string, layer, cols int) kernels.View {
+	if p.m.precision == FP32 {
+		return p.f(name, layer, p.rows*cols)
+	}
+	return p.grow(p.ws.halves, p.m.backend.Halves, slot{name, layer}, p.m.backend.RoundedLen(p.rows, cols))
+}
+
+// rounded is x[rows,cols] as operand of products: itself, or a rounded copy in bf16.
+func (p *pass) rounded(name string, x kernels.View, cols int) kernels.View {
+	if p.m.precision == FP32 {
+		return x
+	}
+	y := p.operand(name, 0, cols)
+	p.m.backend.RoundRows(p.s, y, x, p.rows, cols)
+	return y
 }
 
 // slot is where a layer's activations lie: apart if they are kept, in one place for all layers otherwise.

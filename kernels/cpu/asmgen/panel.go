@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // panelKernel describes one micro-kernel: c[m,n] = (acc ? c : 0) + a b for a panel of two registers of columns. See tile in gemm.go.
 type panelKernel struct {
@@ -8,6 +11,8 @@ type panelKernel struct {
 	rows       int  // rows of a register tile
 	transposed bool // a steps along rows of memory with the inner index
 	masked     bool // n may be less than the panel
+	pairs      bool // a and b hold pairs of bfloat16
+	widen      bool // b holds pairs of bfloat16, a float32
 	reg        byte // 'Z' or 'Y'
 	width      int  // bytes of a register
 	acc        int  // first accumulator
@@ -31,6 +36,13 @@ func (a *asm) panels() {
 	}
 }
 
+// bf16Panels emits the micro-kernels over bfloat16. The widened product has no transposed form.
+func (a *asm) bf16Panels() {
+	a.panel(panelKernel{name: "PairsRows", rows: 12, masked: true, pairs: true, reg: 'Z', width: 64, acc: 8})
+	a.panel(panelKernel{name: "PairsCols", rows: 12, transposed: true, masked: true, pairs: true, reg: 'Z', width: 64, acc: 8})
+	a.panel(panelKernel{name: "WidenedRows", rows: 12, masked: true, widen: true, reg: 'Z', width: 64, acc: 8})
+}
+
 // Register use: SI a, DI b, DX c, R8 lda, R9 ldb, R10 ldc, R11 rows left, R12 k, R13 walks b, AX BX CX R14 walk rows 0, 3, 6, 9 of a
 // (AX alone when transposed), R15 counts.
 func (a *asm) panel(p panelKernel) {
@@ -40,6 +52,10 @@ func (a *asm) panel(p panelKernel) {
 		a.op("MOVQ %d(R15), %s", 8*i, r)
 	}
 	a.columnMasks(p)
+	if p.widen {
+		a.op("MOVL $0xFFFF0000, AX")
+		a.op("VPBROADCASTD AX, Z%d", upperHalf)
+	}
 	tiles, rest := a.fresh("tiles"), a.fresh("rest")
 	a.label(tiles)
 	a.op("CMPQ R11, $%d", p.rows)
@@ -120,12 +136,18 @@ func (a *asm) tile(p panelKernel, m int) {
 	a.loadColumns(p, "(R13)", 0, 0)
 	a.loadColumns(p, fmt.Sprintf("%d(R13)", p.width), 1, 1)
 	a.op("ADDQ R9, R13")
-	a.multiply(p, m)
+	step := 4
+	if p.widen {
+		a.widenedPair(p, m)
+		step = 8
+	} else {
+		a.multiply(p, m, 2, 0)
+	}
 	for _, b := range bases {
 		if p.transposed {
 			a.op("ADDQ R8, %s", b)
 		} else {
-			a.op("ADDQ $4, %s", b)
+			a.op("ADDQ $%d, %s", step, b)
 		}
 	}
 	a.op("DECQ R15")
@@ -156,27 +178,75 @@ func (a *asm) rowPointers(p panelKernel, m int) []string {
 	return rowBases[:n]
 }
 
-// multiply adds one step of the inner index to m rows. Broadcasts rotate through the free registers.
-func (a *asm) multiply(p panelKernel, m int) {
-	free := p.acc - 2
+// upperHalf is the register that holds the mask of a pair's odd half.
+const upperHalf = 7
+
+// multiply adds one step of the inner index to m rows. Broadcasts rotate through the registers from free on. ahead is how many bytes of a
+// the step lies ahead of the row pointers.
+func (a *asm) multiply(p panelKernel, m, free, ahead int) {
+	count := p.acc - free
+	if p.widen {
+		count = upperHalf - free
+	}
 	for i := range m {
-		b := 2 + i%free
-		a.op("VBROADCASTSS %s, %c%d", p.element(i), p.reg, b)
+		b := free + i%count
+		a.op("VBROADCASTSS %s, %c%d", p.element(i, ahead), p.reg, b)
 		for h := range 2 {
-			a.op("VFMADD231PS %c%d, %c%d, %c%d", p.reg, h, p.reg, b, p.reg, p.acc+2*i+h)
+			if p.pairs {
+				a.dotPairs(p.acc+2*i+h, h, b)
+			} else {
+				a.op("VFMADD231PS %c%d, %c%d, %c%d", p.reg, h, p.reg, b, p.reg, p.acc+2*i+h)
+			}
 		}
 	}
 }
 
+// widenedPair adds two steps of the inner index: the even half of each pair of b, then the odd one.
+func (a *asm) widenedPair(p panelKernel, m int) {
+	const odd, free = 2, 4
+	for h := range 2 {
+		a.op("VPANDD Z%d, Z%d, Z%d", upperHalf, h, odd+h)
+		a.op("VPSLLD $16, Z%d, Z%d", h, h)
+	}
+	a.multiply(p, m, free, 0)
+	for h := range 2 {
+		a.op("VMOVAPS Z%d, Z%d", odd+h, h)
+	}
+	a.multiply(p, m, free, 4)
+}
+
+// dotPairs emits VDPBF16PS, which Go's assembler does not know: acc += the dot products of the pairs of x and y. It is
+// EVEX.512.F3.0F38.W0 52 /r (Intel SDM, volume 2C) between registers.
+func (a *asm) dotPairs(acc, x, y int) {
+	bit := func(v, n int) int { return ^v >> n & 1 }
+	prefix := []int{
+		0x62,
+		bit(acc, 3)<<7 | bit(y, 4)<<6 | bit(y, 3)<<5 | bit(acc, 4)<<4 | 2, // R, X, B, R', map 0F38
+		(^x&15)<<3 | 1<<2 | 2,       // W0, vvvv, prefix F3
+		2<<5 | bit(x, 4)<<3,         // 512 bits, V'
+		0x52,                        // opcode
+		3<<6 | (acc&7)<<3 | (y & 7), // registers
+	}
+	text := make([]string, len(prefix))
+	for i, b := range prefix {
+		text[i] = fmt.Sprintf("BYTE $0x%02x", b)
+	}
+	a.op("%s // VDPBF16PS Z%d, Z%d, Z%d", strings.Join(text, "; "), y, x, acc)
+}
+
 // element is the operand of row i of a.
-func (p panelKernel) element(i int) string {
+func (p panelKernel) element(i, ahead int) string {
 	if p.transposed {
 		return fmt.Sprintf("%d(AX)", 4*i)
 	}
-	if i%3 == 0 {
-		return fmt.Sprintf("(%s)", rowBases[i/3])
+	text := ""
+	if ahead > 0 {
+		text = fmt.Sprint(ahead)
 	}
-	return fmt.Sprintf("(%s)(R8*%d)", rowBases[i/3], i%3)
+	if i%3 == 0 {
+		return fmt.Sprintf("%s(%s)", text, rowBases[i/3])
+	}
+	return fmt.Sprintf("%s(%s)(R8*%d)", text, rowBases[i/3], i%3)
 }
 
 func (a *asm) clearRegister(p panelKernel, r int) {

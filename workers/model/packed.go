@@ -1,0 +1,122 @@
+package model
+
+import (
+	"context"
+	"sync"
+
+	"github.com/restar-rl/restar/kernels"
+)
+
+// packed holds the weights as products read them: those of the forward products, and, once Backward has run, those of the products that
+// carry gradients back. In fp32 the latter read the plain weights.
+type packed struct {
+	layers []packedLayer
+	head   kernels.View
+
+	back     []packedLayer
+	backHead kernels.View
+	backMu   sync.Mutex // guards the making of back and backHead
+}
+
+type packedLayer struct{ qkv, out, gateUp, down kernels.View }
+
+// matrices pairs a layer's packed matrices with the weights [n,k] that they come from.
+func (c Config) matrices(p *packedLayer, w layer) []matrix {
+	d, ff := c.HiddenSize, c.IntermediateSize
+	return []matrix{
+		{&p.qkv, w.qkv, c.geometry().QKV(), d}, {&p.out, w.out, d, c.Heads * c.HeadDim},
+		{&p.gateUp, w.gateUp, 2 * ff, d}, {&p.down, w.down, d, ff},
+	}
+}
+
+type matrix struct {
+	packed  *kernels.View
+	weights kernels.View
+	n, k    int
+}
+
+// allocatePacked makes room for the forward products' weights.
+func (m *Model) allocatePacked() error {
+	m.packed.layers = make([]packedLayer, m.Config.Layers)
+	for l, w := range m.weights.layers {
+		for _, x := range m.Config.matrices(&m.packed.layers[l], w) {
+			if err := m.take(x.packed, x.n, x.k); err != nil {
+				return err
+			}
+		}
+	}
+	return m.take(&m.packed.head, m.Config.VocabSize, m.Config.HiddenSize)
+}
+
+// take allocates a packed right operand of n columns and k rows.
+func (m *Model) take(v *kernels.View, n, k int) (err error) {
+	b, t := m.backend, m.precision.Operand()
+	if t == kernels.BF16 {
+		*v, err = b.Halves(b.PackedLen(t, n, k))
+	} else {
+		*v, err = b.Floats(b.PackedLen(t, n, k))
+	}
+	return err
+}
+
+// WeightsChanged rebuilds what is derived from the weights. It must be called after every change and before any pass.
+func (m *Model) WeightsChanged() {
+	b, c := m.backend, m.Config
+	s := b.NewStream(kernels.StreamOptions{})
+	b.Upload(s, m.all, m.data)
+	for l, w := range m.weights.layers {
+		for _, x := range c.matrices(&m.packed.layers[l], w) {
+			b.Pack(s, *x.packed, x.weights, x.n, x.k)
+		}
+	}
+	b.Pack(s, m.packed.head, m.weights.head, c.VocabSize, c.HiddenSize)
+	if m.packed.back != nil && m.precision != FP32 {
+		m.packBack(s)
+	}
+	if err := s.Sync(context.Background()); err != nil {
+		panic(err) // every view above was allocated here with these sizes
+	}
+}
+
+// packBack packs the weights for the products that carry gradients back.
+func (m *Model) packBack(s kernels.Stream) {
+	b, c := m.backend, m.Config
+	for l, w := range m.weights.layers {
+		for _, x := range c.matrices(&m.packed.back[l], w) {
+			b.PackNN(s, *x.packed, x.weights, x.k, x.n)
+		}
+	}
+	b.PackNN(s, m.packed.backHead, m.weights.head, c.HiddenSize, c.VocabSize)
+}
+
+// prepareBack makes the weights that Backward needs, at its first call.
+func (m *Model) prepareBack(ctx context.Context) error {
+	p := &m.packed
+	p.backMu.Lock()
+	defer p.backMu.Unlock()
+	if p.back != nil {
+		return nil
+	}
+	back := make([]packedLayer, m.Config.Layers)
+	for l, w := range m.weights.layers {
+		for _, x := range m.Config.matrices(&back[l], w) {
+			if m.precision == FP32 {
+				*x.packed = x.weights
+			} else if err := m.take(x.packed, x.k, x.n); err != nil {
+				return err
+			}
+		}
+	}
+	p.backHead = m.weights.head
+	if m.precision == FP32 {
+		p.back = back
+		return nil
+	}
+	if err := m.take(&p.backHead, m.Config.HiddenSize, m.Config.VocabSize); err != nil {
+		return err
+	}
+	p.back = back
+	s := m.backend.NewStream(kernels.StreamOptions{})
+	m.packBack(s)
+	return s.Sync(ctx)
+}

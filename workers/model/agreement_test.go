@@ -80,11 +80,11 @@ func sameBits(a, b []float32) int {
 
 func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
 	lengths := []int{64, 1, 130, 63, 65, 128, 17, 2}
-	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+	inEveryNumerics(t, func(t *testing.T, b *cpu.Backend, p Precision) {
 		all := everyFamily()
 		all["even"] = even()
 		for _, c := range all {
-			m := mustModel(t, b, c)
+			m := mustModel(t, b, c, WithPrecision(p))
 			for _, procs := range []int{1, 2} {
 				for _, batch := range []int{1, 3, 8} {
 					agree(t, m, b, lengths[:batch], procs)
@@ -119,8 +119,8 @@ func agree(t *testing.T, m *Model, b *cpu.Backend, lengths []int, procs int) {
 }
 
 func TestPrefillMayBeCutAnywhere(t *testing.T) {
-	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
-		m := mustModel(t, b, small(false))
+	inEveryNumerics(t, func(t *testing.T, b *cpu.Backend, p Precision) {
+		m := mustModel(t, b, small(false), WithPrecision(p))
 		last := func(step int, company int) []float32 {
 			lengths := slices.Repeat([]int{140}, company)
 			trs, c := sampled(t, m, b, lengths)
@@ -143,11 +143,11 @@ func TestPrefillMayBeCutAnywhere(t *testing.T) {
 }
 
 func TestThreadsChangeNoBit(t *testing.T) {
-	b, err := cpu.FromEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := mustModel(t, b, even())
+	inEveryNumerics(t, threadsChangeNoBit)
+}
+
+func threadsChangeNoBit(t *testing.T, b *cpu.Backend, p Precision) {
+	m := mustModel(t, b, even(), WithPrecision(p))
 	packed := Pack(ids(1, 150, 300), ids(2, 70, 300), ids(3, 200, 300))
 	run := func(procs int) ([]float32, *Gradient) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
@@ -174,9 +174,9 @@ func TestThreadsChangeNoBit(t *testing.T) {
 }
 
 func TestBackwardOverSeveralCallsGivesTheBitsOfOneCall(t *testing.T) {
-	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+	inEveryNumerics(t, func(t *testing.T, b *cpu.Backend, p Precision) {
 		for name, c := range everyFamily() {
-			m := mustModel(t, b, c)
+			m := mustModel(t, b, c, WithPrecision(p))
 			seqs := [][]int32{ids(1, 70, 53), ids(2, 5, 53), ids(3, 1, 53), ids(4, 129, 53)}
 			coef := func(lp, _ []float32) ([]float32, error) {
 				c := slices.Clone(lp)

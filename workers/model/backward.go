@@ -89,7 +89,7 @@ func (p *pass) addBiasGrad(dbias, dy kernels.View, dim int) {
 // weightGrad adds dy^T x to the gradient of weights [n,k]; dy[rows,n] and x[rows,k] are operands.
 func (p *pass) weightGrad(dw, dy, x kernels.View, n, k int) {
 	size := kernels.Shape{M: n, N: k, K: p.rows}
-	if p.m.precision == FP32 {
+	if p.m.precision == PrecisionFP32 {
 		p.m.backend.GemmTN(p.s, dw, dy, x, size, true)
 		return
 	}

@@ -180,10 +180,10 @@ func (p *pass) kvArgs(l int, k, v kernels.View) kernels.KVArgs {
 func (p *pass) attentionArgs(l int, k, v kernels.View) kernels.AttentionArgs {
 	c, h := p.m.Config, p.headsArgs(l)
 	a := kernels.AttentionArgs{Geometry: h.Geometry, Spans: p.spans, Rows: p.rows, Q: h.Q, KCache: k, VCache: v}
-	if p.m.precision != FP32 {
+	if p.m.precision != PrecisionFP32 {
 		a.Rounded = p.attended(l)
 	}
-	if p.keep || p.m.precision == FP32 {
+	if p.keep || p.m.precision == PrecisionFP32 {
 		a.Out = p.kept("attended", l, p.rows*c.Heads*c.HeadDim)
 	}
 	if p.keep {

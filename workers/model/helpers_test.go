@@ -66,9 +66,26 @@ func onEveryPath(t *testing.T, f func(t *testing.T, b *cpu.Backend)) {
 	}
 }
 
-func mustModel(t testing.TB, b *cpu.Backend, c Config) *Model {
+// inEveryNumerics runs a test for each numerics id of this processor: every path and both precisions.
+func inEveryNumerics(t *testing.T, f func(t *testing.T, b *cpu.Backend, p Precision)) {
+	seen := map[string]bool{}
+	for _, name := range cpu.Paths() {
+		for _, p := range []Precision{PrecisionFP32, PrecisionBF16} {
+			b, err := cpu.New(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id := b.NumericsID(p); !seen[id] {
+				seen[id] = true
+				t.Run(id, func(t *testing.T) { f(t, b, p) })
+			}
+		}
+	}
+}
+
+func mustModel(t testing.TB, b *cpu.Backend, c Config, opts ...Option) *Model {
 	t.Helper()
-	m, err := newModel(b, c, 7)
+	m, err := newModel(b, c, 7, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

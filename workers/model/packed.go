@@ -70,7 +70,7 @@ func (m *Model) WeightsChanged() {
 		}
 	}
 	b.Pack(s, m.packed.head, m.weights.head, c.VocabSize, c.HiddenSize)
-	if m.packed.back != nil && m.precision != FP32 {
+	if m.packed.back != nil && m.precision != PrecisionFP32 {
 		m.packBack(s)
 	}
 	if err := s.Sync(context.Background()); err != nil {
@@ -100,7 +100,7 @@ func (m *Model) prepareBack(ctx context.Context) error {
 	back := make([]packedLayer, m.Config.Layers)
 	for l, w := range m.weights.layers {
 		for _, x := range m.Config.matrices(&back[l], w) {
-			if m.precision == FP32 {
+			if m.precision == PrecisionFP32 {
 				*x.packed = x.weights
 			} else if err := m.take(x.packed, x.k, x.n); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (m *Model) prepareBack(ctx context.Context) error {
 		}
 	}
 	p.backHead = m.weights.head
-	if m.precision == FP32 {
+	if m.precision == PrecisionFP32 {
 		p.back = back
 		return nil
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 func TestRecomputedActivationsGiveTheBitsOfKeptOnes(t *testing.T) {
-	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+	inEveryNumerics(t, func(t *testing.T, b *cpu.Backend, precision Precision) {
 		for name, c := range everyFamily() {
 			c.Layers = 3
-			m := mustModel(t, b, c)
+			m := mustModel(t, b, c, WithPrecision(precision))
 			p := Pack(ids(1, 70, 53), ids(2, 5, 53), ids(3, 1, 53))
 			run := func(recompute bool) ([]float32, *Gradient) {
 				g, ws := NewGradient(m), &Workspace{Recompute: recompute}

@@ -75,7 +75,7 @@ func (p *pass) f(name string, layer, n int) kernels.View {
 
 // operand returns a named buffer for an operand of products, rows of cols: floats, or rounded rows in bf16.
 func (p *pass) operand(name string, layer, cols int) kernels.View {
-	if p.m.precision == FP32 {
+	if p.m.precision == PrecisionFP32 {
 		return p.f(name, layer, p.rows*cols)
 	}
 	return p.grow(p.ws.halves, p.m.backend.Halves, slot{name, layer}, p.m.backend.RoundedLen(p.rows, cols))
@@ -83,7 +83,7 @@ func (p *pass) operand(name string, layer, cols int) kernels.View {
 
 // rounded is x[rows,cols] as operand of products: itself, or a rounded copy in bf16.
 func (p *pass) rounded(name string, x kernels.View, cols int) kernels.View {
-	if p.m.precision == FP32 {
+	if p.m.precision == PrecisionFP32 {
 		return x
 	}
 	y := p.operand(name, 0, cols)

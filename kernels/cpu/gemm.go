@@ -117,6 +117,9 @@ func (b *Backend) run(s *stream, p product) {
 		}
 		return
 	}
+	if b.gemv(s, &p) {
+		return
+	}
 	b.packOperands(s, &p)
 	chunk := rowChunk
 	if p.transposed {

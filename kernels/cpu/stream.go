@@ -3,17 +3,16 @@ package cpu
 import (
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/restar-rl/restar/kernels"
 )
 
 // stream runs operations at once and keeps the scratch memory of its threads.
 type stream struct {
-	limit   int
-	err     error
-	workers []*worker
+	limit int
+	err   error
+	owner worker
+	pool  pool
 }
 
 // worker is the scratch of one thread of a stream.
@@ -81,38 +80,21 @@ func (s *stream) threads() int {
 }
 
 // worker is the stream's first thread, whose scratch memory operations may use for what their items share.
-func (s *stream) worker() *worker {
-	if len(s.workers) == 0 {
-		s.workers = append(s.workers, &worker{})
-	}
-	return s.workers[0]
-}
+func (s *stream) worker() *worker { return &s.owner }
 
 // parallel runs f for every item in [0, n) over the stream's threads. Items must own what they write.
 func (s *stream) parallel(n int, f func(w *worker, item int)) {
-	p := min(s.threads(), n)
-	s.worker()
-	for len(s.workers) < p {
-		s.workers = append(s.workers, &worker{})
+	p := 1
+	if n > 1 {
+		p = min(s.threads(), n)
 	}
-	if p <= 1 {
+	if p == 1 {
 		for i := range n {
-			f(s.workers[0], i)
+			f(&s.owner, i)
 		}
 		return
 	}
-	var next atomic.Int64
-	loop := func(w *worker) {
-		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			f(w, i)
-		}
-	}
-	var wg sync.WaitGroup
-	for _, w := range s.workers[1:p] {
-		wg.Go(func() { loop(w) })
-	}
-	loop(s.workers[0])
-	wg.Wait()
+	s.pool.do(&s.owner, p, n, f)
 }
 
 // rows cuts [0, n) into chunks and runs f for each.

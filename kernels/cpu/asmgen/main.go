@@ -25,6 +25,7 @@ func files() map[string]string {
 		"avx512_amd64.s": generate(&asm{prefix: "avx512", wide: true}),
 		"avx2_amd64.s":   generate(&asm{prefix: "avx2"}),
 		"bf16_amd64.s":   generateBF16(&asm{prefix: "avx512", wide: true}),
+		"gemv_amd64.s":   generateGemv(&asm{prefix: "avx512", wide: true}),
 	}
 }
 

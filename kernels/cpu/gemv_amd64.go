@@ -1,0 +1,27 @@
+package cpu
+
+// asmGemv runs the kernel of a kind of product.
+func asmGemv(k kind, v *gemvArgs) {
+	switch k {
+	case paired:
+		avx512GemvPairs(v)
+	case widened:
+		avx512GemvWidened(v)
+	default:
+		avx512Gemv(v)
+	}
+}
+
+//go:noescape
+func avx512Gemv(v *gemvArgs)
+
+//go:noescape
+func avx512GemvPairs(v *gemvArgs)
+
+//go:noescape
+func avx512GemvWidened(v *gemvArgs)
+
+// pause waits n times the processor's spin-loop hint.
+//
+//go:noescape
+func pause(n int)

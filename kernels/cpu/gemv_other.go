@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package cpu
+
+func asmGemv(kind, *gemvArgs) { panic("no assembly") }
+
+// pause is nothing where the processor's hint is unknown.
+func pause(int) {}

@@ -29,7 +29,9 @@ func (b *Backend) RoundedLen(rows, cols int) int { return rows * even(cols) }
 
 // Halves allocates n zeroed bfloat16 elements.
 func (b *Backend) Halves(n int) (kernels.View, error) {
-	return kernels.View{Mem: &memory{halves: make([]uint16, n)}, Len: n}, nil
+	x := make([]uint16, n)
+	adviseHuge(x)
+	return kernels.View{Mem: &memory{halves: x}, Len: n}, nil
 }
 
 // halves resolves a view that must hold exactly n bfloat16 elements.

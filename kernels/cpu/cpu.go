@@ -125,7 +125,11 @@ func (m *memory) DType() kernels.DType {
 }
 
 // Floats allocates n zeroed floats.
-func (b *Backend) Floats(n int) (kernels.View, error) { return b.Wrap(make([]float32, n)) }
+func (b *Backend) Floats(n int) (kernels.View, error) {
+	x := make([]float32, n)
+	adviseHuge(x)
+	return b.Wrap(x)
+}
 
 // Ints allocates n zeroed ints.
 func (b *Backend) Ints(n int) (kernels.View, error) {

@@ -38,25 +38,45 @@ type matrix struct {
 // allocatePacked makes room for the forward products' weights.
 func (m *Model) allocatePacked() error {
 	m.packed.layers = make([]packedLayer, m.Config.Layers)
-	for l, w := range m.weights.layers {
-		for _, x := range m.Config.matrices(&m.packed.layers[l], w) {
-			if err := m.take(x.packed, x.n, x.k); err != nil {
-				return err
-			}
-		}
-	}
-	return m.take(&m.packed.head, m.Config.VocabSize, m.Config.HiddenSize)
+	return m.take(m.allMatrices(m.packed.layers, &m.packed.head), false)
 }
 
-// take allocates a packed right operand of n columns and k rows.
-func (m *Model) take(v *kernels.View, n, k int) (err error) {
-	b, t := m.backend, m.precision.Operand()
-	if t == kernels.BF16 {
-		*v, err = b.Halves(b.PackedLen(t, n, k))
-	} else {
-		*v, err = b.Floats(b.PackedLen(t, n, k))
+// allMatrices pairs all layers' packed matrices, and the head's.
+func (m *Model) allMatrices(layers []packedLayer, head *kernels.View) []matrix {
+	var all []matrix
+	for l, w := range m.weights.layers {
+		all = append(all, m.Config.matrices(&layers[l], w)...)
 	}
-	return err
+	return append(all, matrix{head, m.weights.head, m.Config.VocabSize, m.Config.HiddenSize})
+}
+
+// take allocates packed matrices [n,k], or back [k,n]. They share one allocation, so that a decoder reads its weights from end to end and the
+// memory may lie in huge pages.
+func (m *Model) take(all []matrix, back bool) error {
+	b, t, total := m.backend, m.precision.Operand(), 0
+	size := func(x matrix) int {
+		if back {
+			return b.PackedLen(t, x.k, x.n)
+		}
+		return b.PackedLen(t, x.n, x.k)
+	}
+	for _, x := range all {
+		total += size(x)
+	}
+	allocate := b.Floats
+	if t == kernels.BF16 {
+		allocate = b.Halves
+	}
+	memory, err := allocate(total)
+	if err != nil {
+		return err
+	}
+	at := 0
+	for _, x := range all {
+		*x.packed = memory.Slice(at, at+size(x))
+		at += size(x)
+	}
+	return nil
 }
 
 // WeightsChanged rebuilds what is derived from the weights. It must be called after every change and before any pass.
@@ -97,25 +117,19 @@ func (m *Model) prepareBack(ctx context.Context) error {
 	if p.back != nil {
 		return nil
 	}
-	back := make([]packedLayer, m.Config.Layers)
-	for l, w := range m.weights.layers {
-		for _, x := range m.Config.matrices(&back[l], w) {
-			if m.precision == PrecisionFP32 {
-				*x.packed = x.weights
-			} else if err := m.take(x.packed, x.k, x.n); err != nil {
-				return err
-			}
-		}
-	}
-	p.backHead = m.weights.head
+	back, backHead := make([]packedLayer, m.Config.Layers), m.weights.head
+	all := m.allMatrices(back, &backHead)
 	if m.precision == PrecisionFP32 {
-		p.back = back
+		for _, x := range all {
+			*x.packed = x.weights
+		}
+		p.back, p.backHead = back, backHead
 		return nil
 	}
-	if err := m.take(&p.backHead, m.Config.HiddenSize, m.Config.VocabSize); err != nil {
+	if err := m.take(all, true); err != nil {
 		return err
 	}
-	p.back = back
+	p.back, p.backHead = back, backHead
 	s := m.backend.NewStream(kernels.StreamOptions{})
 	m.packBack(s)
 	return s.Sync(ctx)

@@ -1,18 +1,21 @@
 package tokenizer
 
-import "container/heap"
+import "math"
 
 // pair is two neighbouring token ids.
 type pair struct{ left, right int32 }
 
 // merge is what a pair becomes, and when: lower ranks merge first.
 type merge struct {
-	rank int
+	rank int32
 	id   int32
 }
 
-// shortPiece is the length in symbols up to which scanning all pairs beats keeping a heap of them.
-const shortPiece = 48
+// never is the rank of a pair that does not merge.
+const never = math.MaxInt32
+
+// shortPiece is the length in symbols up to which scanning all ranks beats keeping a heap of them.
+const shortPiece = 64
 
 // mergeAll applies the merges to ids, lowest rank first and leftmost first within a rank. It may reuse ids.
 func mergeAll(ids []int32, merges map[pair]merge) []int32 {
@@ -22,46 +25,87 @@ func mergeAll(ids []int32, merges map[pair]merge) []int32 {
 	return mergeByHeap(ids, merges)
 }
 
+func lookup(merges map[pair]merge, left, right int32) merge {
+	if m, ok := merges[pair{left, right}]; ok {
+		return m
+	}
+	return merge{rank: never}
+}
+
+// mergeByScan keeps what each symbol and its right neighbour would become, and looks up only what a merge changes.
 func mergeByScan(ids []int32, merges map[pair]merge) []int32 {
-	for len(ids) > 1 {
-		best, at := merge{rank: -1}, -1
-		for i := range len(ids) - 1 {
-			m, ok := merges[pair{ids[i], ids[i+1]}]
-			if ok && (at < 0 || m.rank < best.rank) {
-				best, at = m, i
+	var room [shortPiece]merge
+	next := room[:0]
+	for i := 0; i+1 < len(ids); i++ {
+		next = append(next, lookup(merges, ids[i], ids[i+1]))
+	}
+	for len(next) > 0 {
+		at := 0
+		for i, m := range next {
+			if m.rank < next[at].rank {
+				at = i
 			}
 		}
-		if at < 0 {
+		if next[at].rank == never {
 			break
 		}
-		ids[at] = best.id
+		ids[at] = next[at].id
 		ids = append(ids[:at+1], ids[at+2:]...)
+		next = append(next[:at], next[at+1:]...)
+		if at < len(next) {
+			next[at] = lookup(merges, ids[at], ids[at+1])
+		}
+		if at > 0 {
+			next[at-1] = lookup(merges, ids[at-1], ids[at])
+		}
 	}
 	return ids
 }
 
 // candidate is a pair that could merge when it was queued; it is stale once either side has changed.
 type candidate struct {
-	at   int
-	pair pair
+	at          int32
+	left, right int32
 	merge
 }
 
+func (c candidate) before(d candidate) bool {
+	return c.rank < d.rank || c.rank == d.rank && c.at < d.at
+}
+
+// candidates is a binary heap, the first to merge on top. container/heap would allocate for every push.
 type candidates []candidate
 
-func (c candidates) Len() int { return len(c) }
-func (c candidates) Less(i, j int) bool {
-	if c[i].rank != c[j].rank {
-		return c[i].rank < c[j].rank
+func (q *candidates) push(c candidate) {
+	h := append(*q, c)
+	i := len(h) - 1
+	for parent := (i - 1) / 2; i > 0 && h[i].before(h[parent]); parent = (i - 1) / 2 {
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
 	}
-	return c[i].at < c[j].at
+	*q = h
 }
-func (c candidates) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *candidates) Push(x any)   { *c = append(*c, x.(candidate)) }
-func (c *candidates) Pop() any {
-	last := (*c)[len(*c)-1]
-	*c = (*c)[:len(*c)-1]
-	return last
+
+func (q *candidates) pop() candidate {
+	h := *q
+	top, n := h[0], len(h)-1
+	h[0] = h[n]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && h[child+1].before(h[child]) {
+			child++
+		}
+		if !h[child].before(h[i]) {
+			break
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+	*q = h[:n]
+	return top
 }
 
 // gone marks a symbol that has been merged into its left neighbour.
@@ -69,28 +113,27 @@ const gone = int32(-1)
 
 // mergeByHeap keeps a linked list of symbols and a heap of mergeable pairs: O(n log n) for any piece.
 func mergeByHeap(ids []int32, merges map[pair]merge) []int32 {
-	n := len(ids)
-	prev, next := make([]int, n), make([]int, n)
+	n := int32(len(ids))
+	prev, next := make([]int32, n), make([]int32, n)
 	for i := range n {
 		prev[i], next[i] = i-1, i+1
 	}
 	var queue candidates
-	offer := func(i int) {
+	offer := func(i int32) {
 		if i < 0 || next[i] >= n {
 			return
 		}
-		p := pair{ids[i], ids[next[i]]}
-		if m, ok := merges[p]; ok {
-			heap.Push(&queue, candidate{i, p, m})
+		if m := lookup(merges, ids[i], ids[next[i]]); m.rank != never {
+			queue.push(candidate{i, ids[i], ids[next[i]], m})
 		}
 	}
 	for i := range n {
 		offer(i)
 	}
-	for queue.Len() > 0 {
-		c := heap.Pop(&queue).(candidate)
+	for len(queue) > 0 {
+		c := queue.pop()
 		right := next[c.at]
-		if ids[c.at] != c.pair.left || right >= n || ids[right] != c.pair.right {
+		if ids[c.at] != c.left || right >= n || ids[right] != c.right {
 			continue
 		}
 		ids[c.at], ids[right] = c.id, gone

@@ -41,21 +41,29 @@ func parse(body []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(body, &file); err != nil {
 		return nil, err
 	}
-	v := vocabulary{ignoreMerges: file.Model.IgnoreMerges}
+	if err := readSettings(file); err != nil {
+		return nil, err
+	}
+	v := vocabulary{added: readAdded(file.AddedTokens), ignoreMerges: file.Model.IgnoreMerges}
 	var err error
-	if v.nfc, err = readNormalizer(file.Normalizer); err != nil {
+	if v.normalizers, err = readNormalizer(file.Normalizer); err != nil {
 		return nil, err
 	}
-	if v.pattern, err = readPreTokenizer(file.PreTokenizer); err != nil {
+	if v.pre, err = readPreTokenizer(file.PreTokenizer); err != nil {
 		return nil, err
 	}
-	if v.added, err = readAdded(file.AddedTokens); err != nil {
+	if v.frame, err = readPostProcessor(file.PostProcessor); err != nil {
 		return nil, err
 	}
 	if v.tokens, v.merges, err = readModel(file.Model); err != nil {
 		return nil, err
 	}
-	return newTokenizer(v)
+	t, err := newTokenizer(v)
+	if err != nil {
+		return nil, err
+	}
+	t.file = slices.Clone(body)
+	return t, nil
 }
 
 // Save writes tokenizer.json and tokenizer_config.json into dir, which must exist. Each file appears whole or not at all.
@@ -72,37 +80,29 @@ func (t *Tokenizer) Save(dir string) error {
 	return nil
 }
 
+// marshal writes the file of a tokenizer that was trained here: NFC, Qwen2Pattern and plain added tokens.
 func (t *Tokenizer) marshal() ([]byte, error) {
 	vocab, err := t.marshalVocab()
 	if err != nil {
 		return nil, err
 	}
-	byteLevel := json.RawMessage(`{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,"use_regex":false}`)
+	no := false
+	byteLevel := stageJSON{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &no}
 	file := tokenizerJSON{
-		Version: "1.0", PreTokenizer: t.preTokenizerJSON(), PostProcessor: byteLevel, Decoder: byteLevel,
-		Model: modelJSON{Type: "BPE", Prefix: new(string), Suffix: new(string), IgnoreMerges: t.ignoreMerges, Vocab: vocab},
-	}
-	if t.nfc {
-		file.Normalizer = &stageJSON{Type: "NFC"}
+		Version: "1.0", Normalizer: &stageJSON{Type: "NFC"}, Decoder: &byteLevel,
+		PreTokenizer: &stageJSON{Type: "Sequence", Pretokenizers: []*stageJSON{
+			{Type: "Split", Pattern: &patternJSON{Regex: Qwen2Pattern}, Behavior: "Isolated", Invert: &no}, &byteLevel,
+		}},
+		PostProcessor: &postJSON{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &no},
+		Model:         modelJSON{Type: "BPE", Prefix: new(string), Suffix: new(string), Vocab: vocab},
 	}
 	for _, a := range t.added {
 		file.AddedTokens = append(file.AddedTokens, addedJSON{ID: a.ID, Content: a.Content, Special: a.Special})
 	}
-	for _, p := range t.mergeList {
+	for _, p := range t.merges {
 		file.Model.Merges = append(file.Model.Merges, mergeJSON{t.tokens[p.left], t.tokens[p.right]})
 	}
 	return encodeIndented(file)
-}
-
-func (t *Tokenizer) preTokenizerJSON() *stageJSON {
-	no, yes := false, true
-	if t.pattern == gpt2Pattern {
-		return &stageJSON{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &yes}
-	}
-	return &stageJSON{Type: "Sequence", Pretokenizers: []*stageJSON{
-		{Type: "Split", Pattern: &patternJSON{Regex: t.pattern}, Behavior: "Isolated", Invert: &no},
-		{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &no},
-	}}
 }
 
 // marshalVocab writes the vocabulary in id order, which a Go map would not keep.
@@ -111,7 +111,7 @@ func (t *Tokenizer) marshalVocab() (json.RawMessage, error) {
 	b.WriteByte('{')
 	for id, token := range t.tokens {
 		if token == "" {
-			continue
+			continue // an id that only an added token has
 		}
 		if b.Len() > 1 {
 			b.WriteByte(',')
@@ -141,11 +141,13 @@ func writeWhole(path string, body []byte) error {
 
 // Files returns the two files of the tokenizer by name, for a store that is not a folder.
 func (t *Tokenizer) Files() (map[string][]byte, error) {
-	body, err := t.marshal()
-	if err != nil {
-		return nil, err
+	var err error
+	body, config := slices.Clone(t.file), slices.Clone(t.config)
+	if body == nil {
+		if body, err = t.marshal(); err != nil {
+			return nil, err
+		}
 	}
-	config := slices.Clone(t.config)
 	if config == nil {
 		if config, err = t.newConfig(); err != nil {
 			return nil, err

@@ -15,8 +15,8 @@ type tokenizerJSON struct {
 	AddedTokens   []addedJSON     `json:"added_tokens"`
 	Normalizer    *stageJSON      `json:"normalizer"`
 	PreTokenizer  *stageJSON      `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Decoder       json.RawMessage `json:"decoder"`
+	PostProcessor *postJSON       `json:"post_processor"`
+	Decoder       *stageJSON      `json:"decoder"`
 	Model         modelJSON       `json:"model"`
 }
 
@@ -30,16 +30,43 @@ type addedJSON struct {
 	Special    bool   `json:"special"`
 }
 
-// stageJSON is a normaliser or pre-tokenizer of any kind that is understood here.
+// stageJSON is a normaliser, pre-tokenizer or decoder of any kind that is understood here.
 type stageJSON struct {
-	Type           string       `json:"type"`
-	Pretokenizers  []*stageJSON `json:"pretokenizers,omitempty"`
-	Pattern        *patternJSON `json:"pattern,omitempty"`
-	Behavior       string       `json:"behavior,omitempty"`
-	Invert         *bool        `json:"invert,omitempty"`
-	AddPrefixSpace *bool        `json:"add_prefix_space,omitempty"`
-	TrimOffsets    *bool        `json:"trim_offsets,omitempty"`
-	UseRegex       *bool        `json:"use_regex,omitempty"`
+	Type             string       `json:"type"`
+	Normalizers      []*stageJSON `json:"normalizers,omitempty"`
+	Pretokenizers    []*stageJSON `json:"pretokenizers,omitempty"`
+	Pattern          *patternJSON `json:"pattern,omitempty"`
+	Behavior         string       `json:"behavior,omitempty"`
+	Invert           *bool        `json:"invert,omitempty"`
+	IndividualDigits bool         `json:"individual_digits,omitempty"`
+	AddPrefixSpace   *bool        `json:"add_prefix_space,omitempty"`
+	TrimOffsets      *bool        `json:"trim_offsets,omitempty"`
+	UseRegex         *bool        `json:"use_regex,omitempty"`
+}
+
+// postJSON is a post-processor of any kind that is understood here.
+type postJSON struct {
+	Type          string               `json:"type"`
+	Processors    []*postJSON          `json:"processors,omitempty"`
+	Single        []pieceJSON          `json:"single,omitempty"`
+	SpecialTokens map[string]tokenJSON `json:"special_tokens,omitempty"`
+
+	AddPrefixSpace *bool `json:"add_prefix_space,omitempty"`
+	TrimOffsets    *bool `json:"trim_offsets,omitempty"`
+	UseRegex       *bool `json:"use_regex,omitempty"`
+}
+
+type pieceJSON struct {
+	SpecialToken *nameJSON `json:"SpecialToken,omitempty"`
+	Sequence     *nameJSON `json:"Sequence,omitempty"`
+}
+
+type nameJSON struct {
+	ID string `json:"id"`
+}
+
+type tokenJSON struct {
+	IDs []int32 `json:"ids"`
 }
 
 type patternJSON struct {

@@ -6,66 +6,25 @@ import (
 	"fmt"
 )
 
-func readNormalizer(n *stageJSON) (nfc bool, err error) {
-	switch {
-	case n == nil:
-		return false, nil
-	case n.Type == "NFC":
-		return true, nil
-	}
-	return false, fmt.Errorf("normalizer %q, want NFC or none", n.Type)
-}
-
-// readPreTokenizer accepts Split(expression) followed by a plain ByteLevel, or ByteLevel with its own expression.
-func readPreTokenizer(p *stageJSON) (pattern string, err error) {
-	if p == nil {
-		return "", errors.New("pre_tokenizer is missing, want ByteLevel")
-	}
-	stages := p.Pretokenizers
-	if p.Type != "Sequence" {
-		stages = []*stageJSON{p}
-	}
-	byteLevel := false
-	for _, s := range stages {
-		switch {
-		case s.Type == "Split" && pattern == "" && !byteLevel:
-			if s.Pattern == nil || s.Pattern.Regex == "" || s.Behavior != "Isolated" || isTrue(s.Invert) {
-				return "", errors.New("pre_tokenizer Split: want a Regex pattern, behavior Isolated and invert false")
-			}
-			pattern = s.Pattern.Regex
-		case s.Type == "ByteLevel" && !byteLevel:
-			byteLevel = true
-			if isTrue(s.AddPrefixSpace) {
-				return "", errors.New("pre_tokenizer ByteLevel has add_prefix_space true, want false")
-			}
-			usesOwn := s.UseRegex == nil || *s.UseRegex
-			if usesOwn && pattern != "" {
-				return "", errors.New("pre_tokenizer ByteLevel has use_regex true after a Split, want false")
-			}
-			if usesOwn {
-				pattern = gpt2Pattern
-			}
-		default:
-			return "", fmt.Errorf("pre_tokenizer %q is not understood here, want Split then ByteLevel", s.Type)
+// readSettings refuses what the reference library would do to every text beside encoding it.
+func readSettings(file tokenizerJSON) error {
+	for key, value := range map[string]json.RawMessage{"truncation": file.Truncation, "padding": file.Padding} {
+		if len(value) > 0 && string(value) != "null" {
+			return fmt.Errorf("%s is set, want null: restar neither cuts nor pads; set it to null", key)
 		}
 	}
-	if !byteLevel || pattern == "" {
-		return "", errors.New("pre_tokenizer has no ByteLevel stage with an expression")
+	if d := file.Decoder; d == nil || d.Type != "ByteLevel" {
+		return errors.New("decoder is not ByteLevel, want a byte-level tokenizer")
 	}
-	return pattern, nil
+	return nil
 }
 
-func isTrue(b *bool) bool { return b != nil && *b }
-
-func readAdded(list []addedJSON) ([]AddedToken, error) {
+func readAdded(list []addedJSON) []AddedToken {
 	added := make([]AddedToken, len(list))
 	for i, a := range list {
-		if a.SingleWord || a.LStrip || a.RStrip {
-			return nil, fmt.Errorf("added token %q has single_word, lstrip or rstrip set, want all false", a.Content)
-		}
-		added[i] = AddedToken{ID: a.ID, Content: a.Content, Special: a.Special}
+		added[i] = AddedToken{a.ID, a.Content, a.Special, a.SingleWord, a.LStrip, a.RStrip, a.Normalized}
 	}
-	return added, nil
+	return added
 }
 
 func readModel(m modelJSON) (tokens []string, merges []pair, err error) {

@@ -1,15 +1,10 @@
 package tokenizer
 
-import (
-	"strings"
-	"unicode/utf8"
-)
-
 // Decoder decodes ids one at a time into text that is always valid UTF-8: bytes of an unfinished character wait for the
-// rest, and bytes that can no longer become a character come out as U+FFFD.
+// rest, and bytes that can no longer become a character come out as U+FFFD. What it writes in all is what Decode returns.
 type Decoder struct {
 	t       *Tokenizer
-	pending []byte
+	pending string
 }
 
 // NewDecoder starts a stream.
@@ -17,19 +12,19 @@ func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{t: t} }
 
 // Write returns the text that id completes; it may be empty.
 func (d *Decoder) Write(id int32) string {
-	d.pending = append(d.pending, d.t.bytesOf(id)...)
-	var text strings.Builder
-	for len(d.pending) > 0 && utf8.FullRune(d.pending) {
-		r, width := utf8.DecodeRune(d.pending)
-		text.WriteRune(r)
-		d.pending = d.pending[width:]
+	text := d.pending + d.t.Bytes(id)
+	done := 0
+	for done < len(text) && !unfinishedUTF8(text[done:]) {
+		n, _ := nextUTF8(text[done:])
+		done += n
 	}
-	return text.String()
+	d.pending = text[done:]
+	return validUTF8(text[:done])
 }
 
-// Close returns what an unfinished character leaves behind: one U+FFFD a byte, or nothing.
+// Close returns what an unfinished character leaves behind: one U+FFFD, or nothing.
 func (d *Decoder) Close() string {
-	left := strings.Repeat(string(utf8.RuneError), len(d.pending))
-	d.pending = nil
+	left := validUTF8(d.pending)
+	d.pending = ""
 	return left
 }

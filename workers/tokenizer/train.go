@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Train learns a byte-level BPE vocabulary of at most vocab ids from texts: the 256 bytes, then the merges, then the added
@@ -18,7 +16,11 @@ func Train(texts []string, vocab int, added []string) (*Tokenizer, error) {
 	if vocab < len(tokens)+len(added) {
 		return nil, fmt.Errorf("vocabulary of %d ids, want at least %d: 256 bytes and %d added tokens", vocab, len(tokens)+len(added), len(added))
 	}
-	tr := newTrainer(countPieces(texts, added), byteIDs)
+	split, err := newSplitter(Qwen2Pattern)
+	if err != nil {
+		return nil, err
+	}
+	tr := newTrainer(countPieces(texts, added, split), byteIDs)
 	raw := make([]string, len(tokens))
 	for b, id := range byteIDs {
 		raw[id] = string([]byte{byte(b)})
@@ -43,7 +45,10 @@ func Train(texts []string, vocab int, added []string) (*Tokenizer, error) {
 		tr.apply(best, id)
 		merges = append(merges, best)
 	}
-	return newTokenizer(vocabulary{tokens: tokens, merges: merges, added: numberAdded(added, len(tokens)), pattern: Qwen2Pattern, nfc: true})
+	return newTokenizer(vocabulary{
+		tokens: tokens, merges: merges, added: numberAdded(added, len(tokens)),
+		normalizers: []func(string) string{toNFC}, pre: preTokenizer{stages: []splitter{split}},
+	})
 }
 
 // byteVocabulary orders the bytes as the file alphabet does, which is the order every byte-level vocabulary begins with.
@@ -72,12 +77,12 @@ type countedPiece struct {
 }
 
 // countPieces returns the distinct pieces of the texts in byte order.
-func countPieces(texts, added []string) []countedPiece {
+func countPieces(texts, added []string, split splitter) []countedPiece {
 	counts := map[string]int{}
 	cut := cutter(added)
 	for _, text := range texts {
 		for _, run := range cut(text) {
-			splitQwen2(norm.NFC.String(run), func(piece string) { counts[piece]++ })
+			split(toNFC(validUTF8(run)), func(piece string) { counts[piece]++ })
 		}
 	}
 	pieces := make([]countedPiece, 0, len(counts))

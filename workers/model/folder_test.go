@@ -1,51 +1,12 @@
 package model
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
-
-func TestAFolderReadsBackToTheBitAndItsBytesDependOnItsContentOnly(t *testing.T) {
-	for _, tied := range []bool{true, false} {
-		m, err := New(small(tied), 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := t.TempDir(), t.TempDir()
-		if err := m.Save(a); err != nil {
-			t.Fatal(err)
-		}
-		r, err := Load(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Config != m.Config {
-			t.Errorf("config is %+v, want %+v", r.Config, m.Config)
-		}
-		for i, p := range r.Params() {
-			if q := m.Params()[i]; p.Name != q.Name || sameBits(p.Data, q.Data) >= 0 {
-				t.Errorf("%s differs", p.Name)
-			}
-		}
-		if err := r.Save(b); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{ConfigFile, WeightsFile} {
-			x, _ := os.ReadFile(filepath.Join(a, name))
-			y, _ := os.ReadFile(filepath.Join(b, name))
-			if len(x) == 0 || !bytes.Equal(x, y) {
-				t.Errorf("%s: the second save differs from the first", name)
-			}
-		}
-	}
-}
 
 func TestInitialWeightsComeFromTheSeedAlone(t *testing.T) {
 	a, _ := New(small(true), 3)
@@ -103,68 +64,6 @@ func TestATiedModelMayRepeatItsEmbeddingAsHead(t *testing.T) {
 	head.Data[7]++
 	if m.SetTensors(append(m.Tensors(), head)) == nil {
 		t.Error("a head that differs from the tied embedding was accepted")
-	}
-}
-
-// file builds a safetensors file from a header and data.
-func file(header string, data ...byte) []byte {
-	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), data...)
-}
-
-func TestSafetensorsOfEveryWidthAreRead(t *testing.T) {
-	ts, meta, err := DecodeSafetensors(file(`{"__metadata__":{"a":"b"},"h":{"dtype":"F16","shape":[5],"data_offsets":[6,16]},"b":{"dtype":"BF16","shape":[1,1],"data_offsets":[4,6]},`+
-		`"f":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`, 0, 0, 0x20, 0xc0, 0x80, 0x3f, 0, 0x3c, 0x01, 0, 0xff, 0x7b, 0, 0x80, 0x55, 0x35))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if meta["a"] != "b" || len(ts) != 3 || ts[0].Name != "f" || ts[0].Data[0] != -2.5 || ts[1].Data[0] != 1 {
-		t.Errorf("read %v %v", ts, meta)
-	}
-	want := []float32{1, 1.0 / (1 << 24), 65504, float32(math.Copysign(0, -1)), 0.33325195}
-	if i := sameBits(ts[2].Data, want); i >= 0 {
-		t.Errorf("half %d is %v, want %v", i, ts[2].Data[i], want[i])
-	}
-}
-
-func TestABrokenSafetensorsFileIsRefused(t *testing.T) {
-	one := make([]byte, 4)
-	nan := []byte{0, 0, 0xc0, 0x7f}
-	for what, raw := range map[string][]byte{
-		"short file":     {1, 2},
-		"long header":    binary.LittleEndian.AppendUint64(nil, 1<<40),
-		"bad JSON":       file(`{`),
-		"gap":            file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, append(one, one...)...),
-		"overlap":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, one...),
-		"trailing bytes": file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, append(one, 1)...),
-		"past the end":   file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, one...),
-		"wrong size":     file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, one...),
-		"huge shape":     file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`),
-		"negative shape": file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, one...),
-		"unknown type":   file(`{"a":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}}`, one...),
-		"NaN":            file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, nan...),
-	} {
-		if _, _, err := DecodeSafetensors(raw); err == nil {
-			t.Errorf("%s was accepted", what)
-		}
-	}
-}
-
-func TestAFolderWithoutWeightsOrWithTornOnesIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), ConfigFile) {
-		t.Errorf("empty folder: error is %v, want one that names %s", err, ConfigFile)
-	}
-	m, _ := New(small(true), 3)
-	if err := m.Save(dir); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, WeightsFile)
-	raw, _ := os.ReadFile(path)
-	if err := os.WriteFile(path, raw[:len(raw)-1], 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("torn file: error is %v, want one that names %s", err, path)
 	}
 }
 

@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
+	"io"
 	"slices"
+	"strings"
 )
 
 // Tensor is a named dense row-major array.
@@ -25,171 +26,113 @@ func (t Tensor) Elements() int {
 	return n
 }
 
-// maxHeader is the header limit of the safetensors format.
-const maxHeader = 100_000_000
+const (
+	metadataKey = "__metadata__"
+	chunkBytes  = 1 << 20 // of data that is converted at once
+)
 
 // headerEntry is one tensor of a safetensors header.
 type headerEntry struct {
-	DType       string `json:"dtype"`
-	Shape       []int  `json:"shape"`
-	DataOffsets [2]int `json:"data_offsets"`
+	DType   DType   `json:"dtype"`
+	Shape   []int   `json:"shape"`
+	Offsets []int64 `json:"data_offsets"`
 }
 
-// EncodeSafetensors writes tensors as F32 in the safetensors format. Equal content gives equal bytes: tensors lie in the order of
-// their names, the header's keys are sorted, and the header is padded with spaces to 8 bytes.
+// EncodeSafetensors is WriteSafetensors of F32 into memory.
 func EncodeSafetensors(ts []Tensor, meta map[string]string) ([]byte, error) {
-	sorted := slices.Clone(ts)
-	slices.SortFunc(sorted, func(a, b Tensor) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
-	header := map[string]any{}
-	if len(meta) > 0 {
-		header["__metadata__"] = meta
-	}
+	var b bytes.Buffer
 	size := 0
-	for _, t := range sorted {
-		if _, dup := header[t.Name]; dup || t.Name == "__metadata__" {
-			return nil, fmt.Errorf("safetensors: tensor name %q is used twice or reserved", t.Name)
-		}
-		if t.Elements() != len(t.Data) {
-			return nil, fmt.Errorf("safetensors: %s has shape %v and %d elements", t.Name, t.Shape, len(t.Data))
-		}
-		header[t.Name] = headerEntry{"F32", t.Shape, [2]int{size, size + 4*len(t.Data)}}
-		size += 4 * len(t.Data)
+	for _, t := range ts {
+		size += 4*len(t.Data) + 200 // generous for a header's line
 	}
-	h, err := json.Marshal(header)
+	b.Grow(size)
+	err := WriteSafetensors(&b, ts, F32, meta)
+	return b.Bytes(), err
+}
+
+// WriteSafetensors writes tensors in the safetensors format, rounded to dtype. Equal content gives equal bytes: tensors lie in the order
+// of their names, the header's keys are sorted, and the header is padded with spaces to 8 bytes. For F16 and BF16 a number that would
+// become infinite is an error.
+func WriteSafetensors(w io.Writer, ts []Tensor, dtype DType, meta map[string]string) error {
+	if err := dtype.check(); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	sorted := slices.Clone(ts)
+	slices.SortFunc(sorted, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
+	h, err := encodeHeader(sorted, dtype, meta)
 	if err != nil {
-		return nil, fmt.Errorf("safetensors header: %w", err)
+		return fmt.Errorf("safetensors: %w", err)
 	}
-	for len(h)%8 != 0 {
-		h = append(h, ' ')
+	if _, err := w.Write(h); err != nil {
+		return err
 	}
-	out := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+len(h)+size), uint64(len(h)))
-	out = append(out, h...)
+	buf := make([]byte, chunkBytes)
 	for _, t := range sorted {
-		for _, v := range t.Data {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
-		}
-	}
-	return out, nil
-}
-
-// DecodeSafetensors reads F32, BF16 and F16 tensors as float32, in the order of their offsets. It refuses a header that does
-// not describe the data byte by byte: gaps, overlaps, wrong sizes, trailing bytes, unknown types.
-func DecodeSafetensors(b []byte) ([]Tensor, map[string]string, error) {
-	entries, names, meta, data, err := decodeHeader(b)
-	if err != nil {
-		return nil, nil, fmt.Errorf("safetensors: %w", err)
-	}
-	at := 0
-	ts := make([]Tensor, 0, len(names))
-	for _, name := range names {
-		e := entries[name]
-		t, err := e.tensor(name, data, at)
-		if err != nil {
-			return nil, nil, fmt.Errorf("safetensors: tensor %s: %w", name, err)
-		}
-		at = e.DataOffsets[1]
-		ts = append(ts, t)
-	}
-	if at != len(data) {
-		return nil, nil, fmt.Errorf("safetensors: tensors end at byte %d of the data, want %d", at, len(data))
-	}
-	return ts, meta, nil
-}
-
-func decodeHeader(b []byte) (map[string]headerEntry, []string, map[string]string, []byte, error) {
-	if len(b) < 8 {
-		return nil, nil, nil, nil, fmt.Errorf("file has %d bytes, want at least 8", len(b))
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > maxHeader || n > uint64(len(b)-8) {
-		return nil, nil, nil, nil, fmt.Errorf("header of %d bytes in a file of %d", n, len(b))
-	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(b[8:8+n], &raw); err != nil {
-		return nil, nil, nil, nil, fmt.Errorf("header: %w", err)
-	}
-	var meta map[string]string
-	entries := map[string]headerEntry{}
-	var names []string
-	for name, r := range raw {
-		if name == "__metadata__" {
-			if err := json.Unmarshal(r, &meta); err != nil {
-				return nil, nil, nil, nil, fmt.Errorf("header metadata: %w", err)
-			}
-			continue
-		}
-		var e headerEntry
-		if err := json.Unmarshal(r, &e); err != nil {
-			return nil, nil, nil, nil, fmt.Errorf("header of %s: %w", name, err)
-		}
-		entries[name] = e
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int {
-		if d := entries[x].DataOffsets[0] - entries[y].DataOffsets[0]; d != 0 {
-			return d
-		}
-		return bytes.Compare([]byte(x), []byte(y))
-	})
-	return entries, names, meta, b[8+n:], nil
-}
-
-func (e headerEntry) tensor(name string, data []byte, at int) (Tensor, error) {
-	t := Tensor{Name: name, Shape: e.Shape}
-	from, to := e.DataOffsets[0], e.DataOffsets[1]
-	size, n := map[string]int{"F32": 4, "BF16": 2, "F16": 2}[e.DType], 1
-	if size == 0 {
-		return t, fmt.Errorf("dtype is %q, want F32, BF16 or F16", e.DType)
-	}
-	for _, d := range e.Shape {
-		if d < 0 || (d > 0 && n > len(data)/d+1) {
-			return t, fmt.Errorf("shape %v does not fit the file", e.Shape)
-		}
-		n *= d
-	}
-	if from != at || to < from || to > len(data) {
-		return t, fmt.Errorf("data_offsets %v, want to start at %d and end by %d", e.DataOffsets, at, len(data))
-	}
-	if to-from != n*size {
-		return t, fmt.Errorf("%d bytes for shape %v of %s, want %d", to-from, e.Shape, e.DType, n*size)
-	}
-	t.Data = make([]float32, n)
-	return t, widen(t.Data, data[from:to], e.DType)
-}
-
-// widen converts stored numbers to float32, which holds every BF16 and F16 value.
-func widen(dst []float32, b []byte, dtype string) error {
-	for i := range dst {
-		switch dtype {
-		case "F32":
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		case "BF16":
-			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
-		case "F16":
-			dst[i] = halfToFloat(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-		if dst[i] != dst[i] || math.IsInf(float64(dst[i]), 0) {
-			return errNotFinite(i)
+		if err := writeData(w, t, dtype, buf); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-type errNotFinite int
-
-func (e errNotFinite) Error() string {
-	return fmt.Sprintf("element %d is not a finite number", int(e))
+// encodeHeader returns the length and the header of tensors that lie one after the other.
+func encodeHeader(sorted []Tensor, dtype DType, meta map[string]string) ([]byte, error) {
+	header := map[string]any{}
+	if len(meta) > 0 {
+		header[metadataKey] = meta
+	}
+	size := int64(0)
+	for _, t := range sorted {
+		if _, dup := header[t.Name]; dup || t.Name == metadataKey {
+			return nil, fmt.Errorf("tensor name %q is used twice or reserved", t.Name)
+		}
+		if t.Elements() != len(t.Data) {
+			return nil, fmt.Errorf("%s has shape %v and %d elements", t.Name, t.Shape, len(t.Data))
+		}
+		end := size + int64(dtype.size()*len(t.Data))
+		header[t.Name] = headerEntry{dtype, t.Shape, []int64{size, end}}
+		size = end
+	}
+	h, err := json.Marshal(header)
+	if err != nil {
+		return nil, err
+	}
+	for len(h)%8 != 0 {
+		h = append(h, ' ')
+	}
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(h))), h...), nil
 }
 
-// halfToFloat widens an IEEE 754 binary16.
-func halfToFloat(h uint16) float32 {
-	sign, exp, frac := uint32(h&0x8000)<<16, uint32(h>>10)&0x1f, uint32(h&0x3ff)
-	switch exp {
-	case 0:
-		v := float32(frac) / (1 << 24)
-		return math.Float32frombits(math.Float32bits(v) | sign)
-	case 0x1f:
-		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+func writeData(w io.Writer, t Tensor, dtype DType, buf []byte) error {
+	size := dtype.size()
+	for at := 0; at < len(t.Data); {
+		n := min(len(buf)/size, len(t.Data)-at)
+		if bad := dtype.narrow(buf, t.Data[at:at+n]); bad >= 0 {
+			return fmt.Errorf("safetensors: tensor %s: element %d is %v, which %s has no finite value for", t.Name, at+bad, t.Data[at+bad], dtype)
+		}
+		if _, err := w.Write(buf[:n*size]); err != nil {
+			return err
+		}
+		at += n
 	}
-	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+	return nil
+}
+
+// DecodeSafetensors reads F32, BF16 and F16 tensors as float32, in the order of their offsets. It refuses a header that does
+// not describe the data byte by byte: gaps, overlaps, wrong sizes, trailing bytes, unknown types; and a number that is not finite.
+func DecodeSafetensors(b []byte) ([]Tensor, map[string]string, error) {
+	s, err := openStored(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("safetensors: %w", err)
+	}
+	ts := make([]Tensor, 0, len(s.names))
+	for _, name := range s.names {
+		t := Tensor{Name: name, Shape: s.entries[name].Shape}
+		t.Data = make([]float32, t.Elements())
+		if err := s.read(name, t.Data); err != nil {
+			return nil, nil, fmt.Errorf("safetensors: %w", err)
+		}
+		ts = append(ts, t)
+	}
+	return ts, s.meta, nil
 }

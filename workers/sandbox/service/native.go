@@ -147,6 +147,9 @@ func (s *Service) ticket(r *http.Request, q wire.Request) (*ticket, error) {
 	if q.DeadlineMs < 0 {
 		return nil, fmt.Errorf("deadline_ms is %d, expected 0 (none) or more", q.DeadlineMs)
 	}
+	if err := s.isolates(q.Isolation); err != nil {
+		return nil, err
+	}
 	l, err := s.limits(q.Limits)
 	if err != nil {
 		return nil, err
@@ -166,6 +169,18 @@ func (s *Service) ticket(r *http.Request, q wire.Request) (*ticket, error) {
 		t.startBy = t.endBy
 	}
 	return t, nil
+}
+
+// isolates refuses calls that want more isolation than the node gives.
+func (s *Service) isolates(want string) error {
+	has := s.desk.opt.Tier
+	switch {
+	case want == "" || want == string(has) || want == string(sandbox.TierB) && has == sandbox.TierA:
+		return nil
+	case want != string(sandbox.TierA) && want != string(sandbox.TierB):
+		return fmt.Errorf("isolation is %q, expected A or B", want)
+	}
+	return fmt.Errorf("the call wants isolation %s, this node gives %q: `restar sandbox doctor` on it shows every layer", want, has)
 }
 
 // admit charges a ticket and submits it.

@@ -30,6 +30,8 @@ type Request struct {
 	Stdin     string `json:"stdin,omitempty"`
 	Seed      uint64 `json:"seed,omitempty"` // of random, numpy.random and os.urandom
 	Limits    Limits `json:"limits,omitzero"`
+	// Isolation is the least tier accepted, A or B; "" takes what the node gives. A node that gives less refuses.
+	Isolation string `json:"isolation,omitempty"`
 	// DeadlineMs bounds queueing and running together, milliseconds from receipt; 0 is none. It is relative, so that clocks
 	// of two machines need not agree.
 	DeadlineMs int64 `json:"deadline_ms,omitempty"`

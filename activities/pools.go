@@ -10,39 +10,68 @@ import (
 	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/sandbox"
+	"github.com/restar-rl/restar/workers/sandbox/client"
 )
 
 // Pools starts a sandbox pool for each way in which recipes want calls to be isolated, and keeps it.
 type Pools struct {
 	Log        *slog.Logger
 	MaxRunning int // calls running at once; 0 is the pool's own default
+	// Endpoints are base URLs of sandbox services that run the calls of every recipe, in place of what it says.
+	Endpoints []string
 
 	mu   sync.Mutex
-	held map[string]*sandbox.Pool
+	held map[string]runner
+}
+
+// runner is a pool of this process, or a client of sandbox services.
+type runner interface {
+	agent.Runner
+	Close()
 }
 
 // startDeadline bounds the start of a pool: zygotes import their modules and every layer is tried.
 const startDeadline = 2 * time.Minute
 
-// Get returns the pool of a sandbox section. It fails closed: without the required layers there is no pool.
+// Get returns the pool of a sandbox section, or a client of the services it names. It fails closed: without the required
+// layers there is no pool, and nodes that give less refuse the calls.
 func (p *Pools) Get(ctx context.Context, s recipe.Sandbox) (agent.Runner, error) {
+	if len(p.Endpoints) > 0 {
+		s.Endpoints = p.Endpoints
+	}
 	key := fmt.Sprintf("%+v", s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pool := p.held[key]; pool != nil {
-		return pool, nil
+	if r := p.held[key]; r != nil {
+		return r, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startDeadline, fmt.Errorf("sandbox pool not up after %v", startDeadline))
 	defer cancel()
-	pool, err := sandbox.Start(ctx, p.options(s))
+	r, err := p.start(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	if p.held == nil {
-		p.held = map[string]*sandbox.Pool{}
+		p.held = map[string]runner{}
 	}
-	p.held[key] = pool
-	return pool, nil
+	p.held[key] = r
+	return r, nil
+}
+
+func (p *Pools) start(ctx context.Context, s recipe.Sandbox) (runner, error) {
+	o := p.options(s)
+	if len(s.Endpoints) == 0 {
+		return sandbox.Start(ctx, o)
+	}
+	c, err := client.New(client.Options{Endpoints: s.Endpoints, Tier: o.Tier, Limits: o.Limits, Log: p.Log})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Await(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func (p *Pools) options(s recipe.Sandbox) sandbox.Options {
@@ -53,12 +82,12 @@ func (p *Pools) options(s recipe.Sandbox) sandbox.Options {
 	}
 }
 
-// Close ends every pool.
+// Close ends every pool and client.
 func (p *Pools) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, pool := range p.held {
-		pool.Close()
+	for _, r := range p.held {
+		r.Close()
 	}
 	p.held = nil
 }

@@ -52,7 +52,8 @@ type Options struct {
 	Interceptors []interceptor.WorkerInterceptor
 	Faults       store.Faults // told of named points; nil in production
 	Log          *slog.Logger
-	KVBytes      int // memory for the KV cache of one policy; 0 is DefaultKVBytes
+	KVBytes      int      // memory for the KV cache of one policy; 0 is DefaultKVBytes
+	Sandboxes    []string // base URLs of sandbox services that run tool calls; none: as the recipe says
 }
 
 // DefaultKVBytes holds a full batch of the quickstart's model (256 sequences of 500 tokens at 2 KiB), twice over two policies,
@@ -152,7 +153,7 @@ func (o Options) host() (*host, func()) {
 		bytes = DefaultKVBytes
 	}
 	engines := &activities.Engines{Policies: &activities.Policies{Store: s}, Options: engine.Options{}, KVBytes: bytes}
-	pools := &activities.Pools{Log: o.Log}
+	pools := &activities.Pools{Log: o.Log, Endpoints: o.Sandboxes}
 	h := &host{
 		cur: &activities.Curation{Runs: runs, Store: s},
 		tr:  &activities.Trainer{Runs: runs, Store: s, Owner: identity(Trainer), Faults: o.Faults},

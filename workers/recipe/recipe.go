@@ -81,6 +81,8 @@ type Sandbox struct {
 	WallSecs  float64  `yaml:"wall_seconds" json:"wall_seconds"`
 	MemoryMB  int      `yaml:"memory_mb" json:"memory_mb"`
 	Preload   []string `yaml:"preload" json:"preload,omitempty"` // Python modules imported once, before calls are forked
+	// Endpoints are base URLs of sandbox services (restar sandbox serve) that run the calls; none: the worker's own pool does.
+	Endpoints []string `yaml:"endpoints" json:"endpoints,omitempty"`
 }
 
 // SFT is non-reasoning fine-tuning on demonstrations (rStar2-Agent §4.1). Steps 0 leaves the model as it is.

@@ -59,6 +59,8 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 		"kv heads":            {"num_key_value_heads: 1", "num_key_value_heads: 3", "num_key_value_heads"},
 		"no data":             {"generate: {problems: 40, held_out: 10, demonstrations: 100}", "decontamination_ngram: 8", "data"},
 		"clip order":          {"rl: {", "rl: {clip_low: 0.5, ", "rl.clip_high"},
+		"endpoint":            {"agent: {", "sandbox: {endpoints: [sandbox-0]}\nagent: {", "sandbox.endpoints[0]"},
+		"endpoint, preload":   {"agent: {", "sandbox: {endpoints: [http://s], preload: [numpy]}\nagent: {", "sandbox.preload"},
 		"NaN":                 {"learning_rate: 0.0001", "learning_rate: .nan", "rl.learning_rate"},
 		"stage called sft":    {"name: stage1", "name: sft", "stages[0].name"},
 		"too long":            {"response_tokens: 64, turns: 2}\neval", "response_tokens: 900, turns: 2}\neval", "stages[0].response_tokens"},

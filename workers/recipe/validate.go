@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"regexp"
 )
 
@@ -105,6 +106,13 @@ func (s Sandbox) check(c *checks) {
 	c.that(finite(s.CPUSecs) && s.CPUSecs > 0 && s.CPUSecs <= 600, "sandbox.cpu_seconds", s.CPUSecs, "above 0, at most 600")
 	c.that(finite(s.WallSecs) && s.WallSecs >= s.CPUSecs && s.WallSecs <= 3600, "sandbox.wall_seconds", s.WallSecs, fmt.Sprintf("cpu_seconds (%v) to 3600", s.CPUSecs))
 	c.that(s.MemoryMB >= 64 && s.MemoryMB <= 1<<20, "sandbox.memory_mb", s.MemoryMB, "64 to 1048576")
+	for i, e := range s.Endpoints {
+		u, err := url.Parse(e)
+		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+		c.that(ok, fmt.Sprintf("sandbox.endpoints[%d]", i), e, "the base URL of a sandbox service, such as http://sandbox-0:8088")
+	}
+	c.that(len(s.Endpoints) == 0 || s.CPUSecs <= 60 && s.WallSecs <= 180, "sandbox.cpu_seconds", s.CPUSecs, "at most 60 (and wall_seconds at most 180) with sandbox.endpoints: longer calls run in a pool of the worker's own")
+	c.that(len(s.Endpoints) == 0 || len(s.Preload) == 0, "sandbox.preload", s.Preload, "nothing with sandbox.endpoints: what the services preload is given where they are started")
 }
 
 func (s SFT) check(c *checks, d Data) {

@@ -14,6 +14,7 @@ import (
 	"github.com/restar-rl/restar/workers/local"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/sandbox"
+	"github.com/restar-rl/restar/workers/sandbox/client"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,11 +35,32 @@ func Ready(ctx context.Context, dir string, s recipe.Sandbox) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
 	defer cancel()
+	if len(s.Endpoints) > 0 {
+		return reachable(ctx, s.Endpoints)
+	}
 	pool, err := sandbox.Start(ctx, sandbox.Options{Tier: sandbox.Tier(s.Isolation), Preload: s.Preload, Zygotes: 1, Warm: 1, MaxRunning: 1})
 	if err != nil {
 		return fault.Userf("the recipe asks for sandbox.isolation %s, which this machine does not give: %w; `restar doctor` shows every layer", s.Isolation, err)
 	}
 	pool.Close()
+	return nil
+}
+
+// reachTimeout is how long a sandbox service may take to answer before a run is not started.
+const reachTimeout = 10 * time.Second
+
+// reachable makes sure that one of the sandbox services takes calls.
+func reachable(ctx context.Context, endpoints []string) error {
+	c, err := client.New(client.Options{Endpoints: endpoints})
+	if err != nil {
+		return fault.AsUser(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	if err := c.Await(ctx); err != nil {
+		return fault.Userf("the recipe names sandbox.endpoints, and none is ready: %w; start them with `restar sandbox serve`", err)
+	}
 	return nil
 }
 

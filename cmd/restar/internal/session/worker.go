@@ -15,6 +15,7 @@ import (
 	"github.com/restar-rl/restar/workers"
 	"github.com/restar-rl/restar/workers/local"
 	"github.com/restar-rl/restar/workers/sandbox"
+	sandboxclient "github.com/restar-rl/restar/workers/sandbox/client"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/telemetry"
 	"github.com/spf13/pflag"
@@ -35,6 +36,7 @@ type WorkerOptions struct {
 	Roles     []string
 	Name      string // given by a supervisor: what it knows the process by
 	Telemetry string
+	Sandboxes []string // base URLs of sandbox services
 }
 
 // Register adds the flags.
@@ -42,8 +44,14 @@ func (o *WorkerOptions) Register(fs *pflag.FlagSet) {
 	o.Options.Register(fs)
 	fs.StringSliceVar(&o.Roles, "roles", nil, "what to do: "+roleNames())
 	fs.StringVar(&o.Telemetry, "telemetry", env("RESTAR_TELEMETRY", telemetry.ExporterNone), "where metrics and traces go: none or stdout (RESTAR_TELEMETRY)")
+	fs.StringSliceVar(&o.Sandboxes, "sandbox", list(os.Getenv("RESTAR_SANDBOX")), "base URLs of sandbox services (restar sandbox serve) that run tool calls, in place of what recipes say (RESTAR_SANDBOX)")
 	fs.StringVar(&o.Name, "name", "", "name of the process under a supervisor")
 	_ = fs.MarkHidden("name") // exists: it was added above
+}
+
+// list splits a comma-separated variable.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func roleNames() string {
@@ -69,8 +77,13 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if _, err := numerics.ID(); err != nil {
 		return err
 	}
-	// A supervisor's command has tried the isolation that its recipe asks for already.
-	if o.Name == "" && slices.Contains(roles, workers.Rollout) {
+	for _, e := range o.Sandboxes {
+		if _, err := sandboxclient.ParseEndpoint(e); err != nil {
+			return fault.AsUser(err)
+		}
+	}
+	// A supervisor's command has tried the isolation that its recipe asks for already, and services isolate by themselves.
+	if o.Name == "" && len(o.Sandboxes) == 0 && slices.Contains(roles, workers.Rollout) {
 		if err := isolated(ctx, sandbox.Probe); err != nil {
 			return err
 		}
@@ -94,7 +107,7 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return workers.Run(ctx, workers.Options{Roles: roles, Client: s.Client, Store: s.Store, Interceptors: between, Faults: faults, Log: log})
+	return workers.Run(ctx, workers.Options{Roles: roles, Client: s.Client, Store: s.Store, Interceptors: between, Faults: faults, Log: log, Sandboxes: o.Sandboxes})
 }
 
 func (o WorkerOptions) roles() ([]workers.Role, error) {

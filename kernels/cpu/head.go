@@ -7,21 +7,32 @@ import (
 	"github.com/restar-rl/restar/kernels"
 )
 
-// headRows is the number of rows whose logits exist at once: 1 MiB of logits at a vocabulary of 1024.
-const headRows = 256
+// Logits exist for headRows rows and headCols columns at once: 4 MiB, which the third-level cache holds beside the weights of the columns.
+// headCols is part of the order of summation; headRows is not.
+const (
+	headRows = 512
+	headCols = 2048
+)
+
+// headChunks is the number of chunks of columns of a vocabulary.
+func headChunks(vocab int) int { return (vocab + headCols - 1) / headCols }
 
 // logitRows is the number of rows whose logits one item computes: whole register tiles, several items a thread, and not so many rows
 // that their logits leave the second-level cache.
-func logitRows(s *stream, rows int) int {
-	return min(8, max(1, rows/(4*s.threads()*tileRows))) * tileRows
+func logitRows(s *stream, rows, chunks int) int {
+	return min(8, max(1, rows*chunks/(4*s.threads()*tileRows))) * tileRows
 }
 
-// HeadScratch is room for the logits of headRows rows, their hidden rows and the gradients of these.
-func (b *Backend) HeadScratch(dim, vocab int) int { return headRows * (vocab + 2*dim) }
+// HeadScratch is room for the logits of a chunk, the hidden rows and their gradients, and the partial sums of the rows.
+func (b *Backend) HeadScratch(dim, vocab int) int {
+	return headRows * (min(vocab, headCols) + 2*dim + headChunks(vocab)*len(rowPart{}))
+}
 
-// logSoftmax returns the log of the sum of exponentials and the entropy of one row, both natural: with d = x - max,
-// lse = max + log(sum e^d), entropy = log(sum e^d) - sum(d e^d)/sum(e^d).
-func (b *Backend) logSoftmax(x []float32) (lse, entropy float32) {
+// rowPart is what a row of logits comes to in one chunk of columns: with d = x - top, the sums of e^d and of d e^d, each kept in 16 lanes
+// and folded by halves.
+type rowPart [3]float32 // top, sum, weighted
+
+func (b *Backend) rowPart(x []float32) rowPart {
 	var top, sum, weighted [lanes]float32
 	for i := range top {
 		top[i] = float32(math.Inf(-1))
@@ -32,9 +43,42 @@ func (b *Backend) logSoftmax(x []float32) (lse, entropy float32) {
 		m = max(m, v)
 	}
 	b.expSumLanes(x, m, &sum, &weighted)
-	total := fold(&sum)
-	logTotal := math.Log(float64(total))
-	return float32(float64(m) + logTotal), float32(logTotal - float64(fold(&weighted))/float64(total))
+	return rowPart{m, fold(&sum), fold(&weighted)}
+}
+
+// rowSum is a row's chunks so far, added in ascending order (online softmax: Milakov and Gimelshein 2018, alg. 3).
+type rowSum struct {
+	chunks        int
+	top           float32
+	sum, weighted float64
+}
+
+func (t *rowSum) add(p rowPart) {
+	if t.chunks++; t.chunks == 1 {
+		t.top, t.sum, t.weighted = p[0], float64(p[1]), float64(p[2])
+		return
+	}
+	top, sum, weighted := max(t.top, p[0]), float64(p[1]), float64(p[2])
+	down, up := float64(t.top)-float64(top), float64(p[0])-float64(top)
+	old, added := math.Exp(down), math.Exp(up)
+	t.weighted = float64((t.weighted+float64(down*t.sum))*old) + float64((weighted+float64(up*sum))*added)
+	t.sum = float64(t.sum*old) + float64(sum*added)
+	t.top = top
+}
+
+// result is lse = top + log(sum) and the entropy log(sum) - weighted/sum, both natural.
+func (t *rowSum) result() (lse, entropy float32) {
+	logSum := math.Log(t.sum)
+	return float32(float64(t.top) + logSum), float32(logSum - t.weighted/t.sum)
+}
+
+// logSoftmax returns the log of the sum of exponentials and the entropy of one row, in the order in which the fused head finds them.
+func (b *Backend) logSoftmax(x []float32) (lse, entropy float32) {
+	var t rowSum
+	for chunk := range slices.Chunk(x, headCols) {
+		t.add(b.rowPart(chunk))
+	}
+	return t.result()
 }
 
 // LogSoftmaxRow is logSoftmax for callers with a row of logits in host memory.
@@ -78,14 +122,23 @@ func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
 	return v
 }
 
-// rowLogits computes the logits of rows of hidden states.
-func (b *Backend) rowLogits(w *worker, v *lossViews, hidden, logits []float32) {
+// columns is the product of logits restricted to a chunk of columns.
+func (v *lossViews) columns(chunk int) product {
 	p := v.logits
+	from := chunk * headCols
+	p.size.N = min(headCols, p.size.N-from)
+	p.b = p.b[from/panel*p.jump:]
+	return p
+}
+
+// rowLogits computes the logits of rows of hidden states.
+func (b *Backend) rowLogits(w *worker, p product, hidden, logits []float32) {
 	p.c, p.a, p.size.M = logits, hidden, len(hidden)/p.size.K
 	b.block(w, &p, 0, p.size.M, 0, panels(p.size.N))
 }
 
-// HeadLogProbs gives each item some rows: logits, then reductions, while the logits are in cache.
+// HeadLogProbs runs over blocks of rows. An item is some rows and one chunk of columns: logits, and what they come to while they are in
+// cache. Items of one chunk follow each other, so that its weights are read from memory once.
 func (b *Backend) HeadLogProbs(s kernels.Stream, a kernels.HeadArgs) {
 	st := s.(*stream)
 	v := st.head("HeadLogProbs", b, &a)
@@ -93,21 +146,61 @@ func (b *Backend) HeadLogProbs(s kernels.Stream, a kernels.HeadArgs) {
 	if st.err != nil {
 		return
 	}
-	st.rows(a.Rows, logitRows(st, a.Rows), func(w *worker, from, to int) {
-		logits := w.buffer(0, (to-from)*a.Vocab)
-		b.rowLogits(w, &v, v.hidden[from*a.Dim:to*a.Dim], logits)
-		for r := from; r < to; r++ {
-			row := logits[(r-from)*a.Vocab : (r-from+1)*a.Vocab]
-			v.logp[r], v.entropy[r], v.lse[r] = 0, 0, 0
-			if t := v.targets[r]; t >= 0 {
-				v.lse[r], v.entropy[r] = b.logSoftmax(row)
-				v.logp[r] = row[t] - v.lse[r]
+	chunks := headChunks(a.Vocab)
+	for at := 0; at < a.Rows; at += headRows {
+		n := min(headRows, a.Rows-at)
+		rows := logitRows(st, n, chunks)
+		tiles := (n + rows - 1) / rows
+		st.parallel(tiles*chunks, func(w *worker, i int) {
+			from := at + i%tiles*rows
+			b.headItem(w, &v, from, min(from+rows, at+n), i/tiles, at)
+		})
+		st.rows(n, rowsOf(chunks), func(_ *worker, from, to int) {
+			for r := at + from; r < at+to; r++ {
+				v.finish(r, chunks, v.parts(r-at, chunks))
 			}
-		}
-	})
+		})
+	}
 }
 
-// HeadGrad gathers the rows that count and runs over them chunk by chunk: logits and dlogits, then DHidden and DWeights from these.
+// parts is the room for the chunks of row r of a block of rows.
+func (v *lossViews) parts(r, chunks int) []float32 {
+	n := chunks * len(rowPart{})
+	return v.scratch[r*n : (r+1)*n]
+}
+
+// headItem computes the parts of rows [from, to) in one chunk, and leaves the logit of a target in LogP.
+func (b *Backend) headItem(w *worker, v *lossViews, from, to, chunk, block int) {
+	p, k, chunks := v.columns(chunk), v.logits.size.K, headChunks(v.logits.size.N)
+	cols := p.size.N
+	logits := w.buffer(0, (to-from)*cols)
+	b.rowLogits(w, p, v.hidden[from*k:to*k], logits)
+	for r := from; r < to; r++ {
+		row := logits[(r-from)*cols : (r-from+1)*cols]
+		part := b.rowPart(row)
+		copy(v.parts(r-block, chunks)[chunk*len(part):], part[:])
+		if t := int(v.targets[r]) - chunk*headCols; t >= 0 && t < cols {
+			v.logp[r] = row[t]
+		}
+	}
+}
+
+// finish adds the parts of a row.
+func (v *lossViews) finish(r, chunks int, parts []float32) {
+	if v.targets[r] < 0 {
+		v.logp[r], v.entropy[r], v.lse[r] = 0, 0, 0
+		return
+	}
+	var t rowSum
+	for c := range chunks {
+		t.add(rowPart(parts[c*len(rowPart{}):]))
+	}
+	v.lse[r], v.entropy[r] = t.result()
+	v.logp[r] -= v.lse[r]
+}
+
+// HeadGrad gathers the rows that count and runs over blocks of them, and for each over the chunks of columns: logits and dlogits, then
+// DHidden and DWeights from these.
 func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 	st := s.(*stream)
 	v := st.head("HeadGrad", b, &a.HeadArgs)
@@ -125,19 +218,22 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 			rows = append(rows, r)
 		}
 	}
-	for chunk := range slices.Chunk(rows, headRows) {
-		n := len(chunk)
-		d, rest := v.scratch[:n*a.Vocab], v.scratch[headRows*a.Vocab:]
-		hidden, grad := rest[:n*a.Dim], rest[headRows*a.Dim:][:n*a.Dim]
-		for i, r := range chunk {
+	for block := range slices.Chunk(rows, headRows) {
+		n := len(block)
+		hidden, rest := v.scratch[:n*a.Dim], v.scratch[headRows*a.Dim:]
+		grad, d := rest[:n*a.Dim], rest[headRows*a.Dim:]
+		for i, r := range block {
 			copy(hidden[i*a.Dim:(i+1)*a.Dim], v.hidden[r*a.Dim:])
 		}
-		b.dLogits(st, &a.HeadArgs, &v, coef, chunk, hidden, d)
-		back.c, back.a, back.size.M = grad, d, n
-		b.run(st, back)
-		b.run(st, product{c: dw, a: d, b: hidden, lda: a.Vocab, ldb: a.Dim, jump: panel, jumpA: colChunk, transposed: true, accumulate: true,
-			size: kernels.Shape{M: a.Vocab, N: a.Dim, K: n}})
-		for i, r := range chunk {
+		for chunk := range headChunks(a.Vocab) {
+			p := v.columns(chunk)
+			cols, from := p.size.N, chunk*headCols
+			b.dLogits(st, p, &v, coef, block, hidden, d, from)
+			b.run(st, back.inner(grad, d, n, from, cols))
+			b.run(st, product{c: dw[from*a.Dim : (from+cols)*a.Dim], a: d, b: hidden, lda: cols, ldb: a.Dim, jump: panel, jumpA: colChunk,
+				transposed: true, accumulate: true, size: kernels.Shape{M: cols, N: a.Dim, K: n}})
+		}
+		for i, r := range block {
 			copy(dh[r*a.Dim:(r+1)*a.Dim], grad[i*a.Dim:])
 		}
 	}
@@ -145,7 +241,7 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 
 // headWeights is the product of dlogits with the head's weights; its left operand and result are set later.
 func (s *stream) headWeights(b *Backend, a *kernels.HeadGradArgs) product {
-	p := product{size: kernels.Shape{N: a.Dim, K: a.Vocab}, lda: a.Vocab}
+	p := product{size: kernels.Shape{N: a.Dim, K: a.Vocab}}
 	if dtype(a.Weights) == kernels.BF16 {
 		p.kind, p.ldb, p.jump = widened, panel, panel*even(a.Vocab)/2
 		p.b = words(s.halves("HeadGrad", "Weights", a.Weights, b.PackedLen(kernels.BF16, a.Dim, a.Vocab)))
@@ -156,14 +252,24 @@ func (s *stream) headWeights(b *Backend, a *kernels.HeadGradArgs) product {
 	return p
 }
 
-// dLogits is coef (onehot - softmax) of gathered rows.
-func (b *Backend) dLogits(st *stream, a *kernels.HeadArgs, v *lossViews, coef []float32, chunk []int, hidden, d []float32) {
-	st.rows(len(chunk), logitRows(st, len(chunk)), func(w *worker, from, to int) {
-		b.rowLogits(w, v, hidden[from*a.Dim:to*a.Dim], d[from*a.Vocab:to*a.Vocab])
-		for i := from; i < to; i++ {
-			row, r := d[i*a.Vocab:(i+1)*a.Vocab], chunk[i]
+// inner is the part of a product of n rows whose inner index runs over [from, from+k); from is even. It continues the part before.
+func (p product) inner(c, a []float32, n, from, k int) product {
+	p.c, p.a, p.b = c, a, p.b[p.innerB(from):]
+	p.size.M, p.size.K, p.lda, p.accumulate = n, k, k, from > 0
+	return p
+}
+
+// dLogits is coef (onehot - softmax) of gathered rows, for the columns of p, the first of which is from.
+func (b *Backend) dLogits(st *stream, p product, v *lossViews, coef []float32, block []int, hidden, d []float32, from int) {
+	cols, k := p.size.N, p.size.K
+	st.rows(len(block), logitRows(st, len(block), 1), func(w *worker, i, to int) {
+		b.rowLogits(w, p, hidden[i*k:to*k], d[i*cols:to*cols])
+		for ; i < to; i++ {
+			row, r := d[i*cols:(i+1)*cols], block[i]
 			b.probsGrad(row, v.lse[r], coef[r])
-			row[v.targets[r]] += coef[r]
+			if t := int(v.targets[r]) - from; t >= 0 && t < cols {
+				row[t] += coef[r]
+			}
 		}
 	})
 }

@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels"
@@ -26,7 +28,7 @@ func logSoftmaxOracle(x []float64) []float64 {
 func TestHeadLogProbsAndTheirGradientMatchTheOracle(t *testing.T) {
 	const dim = 9
 	onEveryPath(t, func(b *bench) {
-		for _, c := range []struct{ rows, vocab int }{{1, 2}, {7, 45}, {700, 61}} {
+		for _, c := range []struct{ rows, vocab int }{{1, 2}, {7, 45}, {700, 61}, {2, 2048}, {3, 2049}, {520, 4099}} {
 			hidden, head := b.random(c.rows*dim), b.random(c.vocab*dim)
 			targets, coef := make([]int32, c.rows), b.random(c.rows)
 			for r := range targets {
@@ -49,6 +51,65 @@ func TestHeadLogProbsAndTheirGradientMatchTheOracle(t *testing.T) {
 			b.near("entropy", entropy, ent, 2e-6)
 			b.near("dhidden", dh, wantH, 3e-6)
 			b.near("dweights", dw, wantW, 3e-6)
+		}
+	})
+}
+
+// TestTheFusedHeadHasTheBitsOfStoredLogits: a sampler reduces rows of logits, a trainer never stores them.
+func TestTheFusedHeadHasTheBitsOfStoredLogits(t *testing.T) {
+	const dim = 33
+	onEveryPath(t, func(b *bench) {
+		for _, o := range []operands{everyKind[0], everyKind[2]} {
+			for _, c := range []struct{ rows, vocab int }{{5, 61}, {530, 100}, {3, 2048}, {2, 2050}, {13, 6145}} {
+				hidden, packed := b.random(c.rows*dim), b.right(o.packed, b.random(c.vocab*dim), c.vocab, dim)
+				targets := make([]int32, c.rows)
+				for r := range targets {
+					targets[r] = int32(b.r.IntN(c.vocab))
+				}
+				logp, entropy, lse, logits := poison(c.rows), poison(c.rows), poison(c.rows), poison(c.rows*c.vocab)
+				b.HeadLogProbs(b.s, kernels.HeadArgs{Rows: c.rows, Dim: dim, Vocab: c.vocab, Hidden: b.view(hidden), Packed: packed,
+					Targets: b.intView(targets), LogP: b.view(logp), Entropy: b.view(entropy), LSE: b.view(lse),
+					Scratch: b.view(poison(b.HeadScratch(dim, c.vocab)))})
+				b.GemmNT(b.s, b.view(logits), b.view(hidden), packed, kernels.Shape{M: c.rows, N: c.vocab, K: dim}, false)
+				b.sync()
+				for r, target := range targets {
+					row := logits[r*c.vocab : (r+1)*c.vocab]
+					l, e := b.LogSoftmaxRow(row)
+					if !sameBits([]float32{logp[r], entropy[r], lse[r]}, []float32{row[target] - l, e, l}) {
+						b.t.Fatalf("%s, vocabulary %d, row %d: %v, %v, %v from the fused head, %v, %v, %v from stored logits",
+							o.name, c.vocab, r, logp[r], entropy[r], lse[r], row[target]-l, e, l)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRowsOfTheHeadKeepTheirBitsInAnyCompany: the gradient of a hidden row is its own, and that of the weights is one sum over rows.
+func TestRowsOfTheHeadKeepTheirBitsInAnyCompany(t *testing.T) {
+	const dim, vocab, rows = 20, 2100, 531
+	onEveryPath(t, func(b *bench) {
+		hidden, head, coef := b.random(rows*dim), b.random(vocab*dim), b.random(rows)
+		packed := b.right(kernels.F32, head, vocab, dim)
+		targets := make([]int32, rows)
+		for r := range targets {
+			targets[r] = int32(b.r.IntN(vocab))
+		}
+		run := func(from, to int, dw []float32) []float32 {
+			n := to - from
+			a := kernels.HeadArgs{Rows: n, Dim: dim, Vocab: vocab, Hidden: b.view(hidden[from*dim : to*dim]), Packed: packed, Targets: b.intView(targets[from:to]),
+				LogP: b.view(poison(n)), Entropy: b.view(poison(n)), LSE: b.view(poison(n)), Scratch: b.view(poison(b.HeadScratch(dim, vocab)))}
+			b.HeadLogProbs(b.s, a)
+			dh := poison(n * dim)
+			b.HeadGrad(b.s, kernels.HeadGradArgs{HeadArgs: a, Weights: b.view(head), Coef: b.view(coef[from:to]), DHidden: b.view(dh), DWeights: b.view(dw)})
+			b.sync()
+			return dh
+		}
+		all, parts := make([]float32, vocab*dim), make([]float32, vocab*dim)
+		want := run(0, rows, all)
+		got := append(append(run(0, 1, parts), run(1, 513, parts)...), run(513, rows, parts)...)
+		if !sameBits(got, want) || !sameBits(parts, all) {
+			b.t.Error("three calls over consecutive rows differ from one call over all")
 		}
 	})
 }
@@ -99,4 +160,37 @@ func TestLogSoftmaxOfARowIsThatOfTheOperation(t *testing.T) {
 			b.near("logp", []float32{x[r*vocab] - l}, y[:1], 1e-6)
 		}
 	})
+}
+
+// BenchmarkHead is forward and backward of the head of a model of about 1M weights over a batch, and of one of 135M over a sequence.
+func BenchmarkHead(b *testing.B) {
+	bk, err := FromEnv()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct{ rows, dim, vocab int }{{4096, 128, 1024}, {512, 576, 49152}} {
+		for _, o := range []operands{everyKind[0], everyKind[2]} {
+			x := &bench{Backend: bk, s: bk.NewStream(kernels.StreamOptions{}), r: rand.New(rand.NewPCG(1, 2))}
+			head := x.random(c.vocab * c.dim)
+			floats := func(n int) kernels.View { v, _ := bk.Floats(n); return v }
+			a := kernels.HeadArgs{Rows: c.rows, Dim: c.dim, Vocab: c.vocab, Hidden: x.view(x.random(c.rows * c.dim)), Packed: x.right(o.packed, head, c.vocab, c.dim),
+				Targets: x.intView(make([]int32, c.rows)), LogP: floats(c.rows), Entropy: floats(c.rows), LSE: floats(c.rows), Scratch: floats(bk.HeadScratch(c.dim, c.vocab))}
+			g := kernels.HeadGradArgs{HeadArgs: a, Weights: x.view(head), Coef: x.view(x.random(c.rows)), DHidden: floats(c.rows * c.dim), DWeights: floats(c.vocab * c.dim)}
+			if o.packed == kernels.BF16 {
+				g.Weights, _ = bk.Halves(bk.PackedLen(kernels.BF16, c.dim, c.vocab))
+				bk.PackNN(x.s, g.Weights, x.view(head), c.dim, c.vocab)
+			}
+			rate := func(what string, products int, f func()) {
+				b.Run(fmt.Sprintf("%s/%s/%dx%dx%d", what, o.name, c.rows, c.vocab, c.dim), func(b *testing.B) {
+					start := cpuTime()
+					for b.Loop() {
+						f()
+					}
+					b.ReportMetric(float64(b.N)*2*float64(products*c.rows*c.dim*c.vocab)/float64(cpuTime()-start), "GFLOP/cpu-s")
+				})
+			}
+			rate("logprobs", 1, func() { bk.HeadLogProbs(x.s, a) })
+			rate("grad", 3, func() { bk.HeadGrad(x.s, g) })
+		}
+	}
 }

@@ -14,7 +14,7 @@ type Call struct {
 	Code   string // source text, UTF-8
 	Stdin  string // whole standard input; never part of the request the interpreter reads
 	Limits Limits // zero fields take the pool's defaults
-	Seed   uint64 // seeds random, numpy.random and os.urandom
+	Seed   uint64 // seeds random, numpy.random and os.urandom; of a cell: left unread, the session has its own
 }
 
 // Limits bounds one call. A zero field means the pool's default.
@@ -23,23 +23,34 @@ type Limits struct {
 	Wall     time.Duration // CPU time plus wall time in which no thread wanted a CPU
 	MemoryMB int           // private memory beyond the zygote's, MiB; a single process sees MemoryError
 	Pids     int           // processes and threads
+	Cores    int           // of CPU bandwidth for the whole tree, where a cpu cgroup can be had
 	TmpKB    int           // /tmp and /dev/shm together, KiB; also the largest file
 	OutputKB int           // kept of stdout and of stderr each, KiB
 }
 
 // DefaultLimits are code-judge's README settings (4 s, 256 MiB) where it has one.
 var defaultLimits = Limits{
-	CPU: 4 * time.Second, Wall: 6 * time.Second, MemoryMB: 256, Pids: 64, TmpKB: 16 << 10, OutputKB: 64,
+	CPU: 4 * time.Second, Wall: 6 * time.Second, MemoryMB: 256, Pids: 64, Cores: 1, TmpKB: 16 << 10, OutputKB: 64,
 }
 
-// DefaultLimits returns the limits of a pool whose options leave them out: 4 s CPU, 6 s wall, 256 MiB, 64 processes,
-// 16 MiB of files, 64 KiB of each output.
+// DefaultLimits returns the limits of a pool whose options leave them out: 4 s CPU, 6 s wall, 256 MiB, 64 processes on one
+// core, 16 MiB of files, 64 KiB of each output.
 func DefaultLimits() Limits { return defaultLimits }
+
+// ClassLimits returns the time limits of a native class: S is 5 s, M is 30 s, L is 60 s, of CPU and of wall time alike. The
+// other fields are zero, so that they take the pool's defaults.
+func ClassLimits(class string) (Limits, error) {
+	seconds, ok := map[string]time.Duration{"S": 5, "M": 30, "L": 60}[class]
+	if !ok {
+		return Limits{}, fmt.Errorf("sandbox: class is %q, expected S (5 s), M (30 s) or L (60 s)", class)
+	}
+	return Limits{CPU: seconds * time.Second, Wall: seconds * time.Second}, nil
+}
 
 func (l Limits) withDefaults(d Limits) Limits {
 	return Limits{
 		CPU: cmp.Or(l.CPU, d.CPU), Wall: cmp.Or(l.Wall, d.Wall), MemoryMB: cmp.Or(l.MemoryMB, d.MemoryMB),
-		Pids: cmp.Or(l.Pids, d.Pids), TmpKB: cmp.Or(l.TmpKB, d.TmpKB), OutputKB: cmp.Or(l.OutputKB, d.OutputKB),
+		Pids: cmp.Or(l.Pids, d.Pids), Cores: cmp.Or(l.Cores, d.Cores), TmpKB: cmp.Or(l.TmpKB, d.TmpKB), OutputKB: cmp.Or(l.OutputKB, d.OutputKB),
 	}
 }
 
@@ -48,10 +59,11 @@ func (l Limits) validate() error {
 		name            string
 		value, min, max int64
 	}{
-		{"CPU", int64(l.CPU), int64(10 * time.Millisecond), int64(time.Hour)},
-		{"Wall", int64(l.Wall), int64(10 * time.Millisecond), int64(time.Hour)},
+		{"CPU", int64(l.CPU), int64(10 * time.Millisecond), int64(longestCall)},
+		{"Wall", int64(l.Wall), int64(10 * time.Millisecond), int64(longestCall)},
 		{"MemoryMB", int64(l.MemoryMB), 8, 1 << 20},
 		{"Pids", int64(l.Pids), 1, 32768},
+		{"Cores", int64(l.Cores), 1, 1024},
 		{"TmpKB", int64(l.TmpKB), 64, 64 << 20},
 		{"OutputKB", int64(l.OutputKB), 1, 64 << 10},
 	} {
@@ -62,9 +74,12 @@ func (l Limits) validate() error {
 	return nil
 }
 
+// longestCall bounds the time limits of a call.
+const longestCall = time.Hour
+
 // slotLimits is the part of the limits that is built into a slot when it is forked.
 func (l Limits) slotLimits() Limits {
-	l.Wall, l.OutputKB = 0, 0
+	l.CPU, l.Wall, l.OutputKB = 0, 0, 0
 	return l
 }
 
@@ -89,11 +104,17 @@ type Result struct {
 	Stdout, Stderr  string // valid UTF-8, at most OutputKB each; an exception's text is exactly Stderr
 	StdoutTruncated bool
 	StderrTruncated bool
+	StdoutBytes     int64         // written in all, also what was not kept
+	StderrBytes     int64         // the same of stderr
 	CPU             time.Duration // of the whole process tree
+	InitCPU         time.Duration // of building its namespaces and reaping it, not the program's doing; 0 if killed
 	Wall            time.Duration // from the request to the last byte of output
 	Queue           time.Duration // from Run to the request
 	PeakKB          int64         // largest resident set of one process, KiB, shared pages of the zygote included; 0 if killed
+	Faults          int64         // minor page faults of the tree and its init; 0 if killed
 	Tier            Tier          // isolation the call ran in
+	Profile         string        // of the zygote it was forked from, "" in an insecure pool
+	SessionEnded    bool          // this was a cell, and its session is over
 }
 
 // Runner runs calls. Implementations are safe for concurrent use.

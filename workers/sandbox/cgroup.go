@@ -58,9 +58,17 @@ func (c *cgroups) create(controller, dir string) error {
 		return fmt.Errorf("lock %s: %w", dir, err)
 	}
 	if c.v2 {
-		return writeFile(dir, "cgroup.subtree_control", "+memory +pids")
+		return errors.Join(writeFile(dir, "cgroup.subtree_control", "+memory +pids"), c.withCPU(dir))
 	}
 	return nil
+}
+
+// withCPU passes the cpu controller on where the parent has it.
+func (c *cgroups) withCPU(dir string) error {
+	if b, _ := os.ReadFile(dir + "/cgroup.controllers"); !slices.Contains(strings.Fields(string(b)), "cpu") {
+		return nil
+	}
+	return writeFile(dir, "cgroup.subtree_control", "+cpu")
 }
 
 // close removes the cgroups; every process in them must be dead.
@@ -121,7 +129,13 @@ type hierarchySet struct {
 	parents map[string]string
 }
 
-// hierarchies finds the memory and pids controllers (and cpuacct, in v1, if there is one).
+// controllers lists what the children of a v2 parent get.
+func (h hierarchySet) controllers() []string {
+	b, _ := os.ReadFile(h.parents["unified"] + "/cgroup.subtree_control")
+	return strings.Fields(string(b))
+}
+
+// hierarchies finds the memory and pids controllers (and, in v1, cpuacct and cpu where they can be written).
 func hierarchies() (hierarchySet, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -136,11 +150,16 @@ func hierarchies() (hierarchySet, error) {
 		return h, nil
 	}
 	h := hierarchySet{parents: map[string]string{}}
-	for _, c := range []string{"memory", "pids", "cpuacct"} {
-		if points[c] != "" {
-			h.order = append(h.order, c)
-			h.parents[c] = ownDir(points[c], paths[c])
+	for _, c := range []string{"memory", "pids", "cpuacct", "cpu"} {
+		dir := ownDir(points[c], paths[c])
+		if optional := c == "cpuacct" || c == "cpu"; points[c] == "" || optional && unix.Access(dir, unix.W_OK) != nil {
+			continue
 		}
+		if c == "cpu" && points["cpu"] == points["cpuacct"] {
+			continue // one hierarchy, which the calls join once
+		}
+		h.order = append(h.order, c)
+		h.parents[c] = dir
 	}
 	if points["memory"] == "" || points["pids"] == "" {
 		return h, errors.New("no cgroup with the memory and pids controllers is mounted below /sys/fs/cgroup, or cgroup v2 does not " +
@@ -155,6 +174,7 @@ func unified(mount, path string) (hierarchySet, bool) {
 		if b, _ := os.ReadFile(dir + "/cgroup.controllers"); !hasBoth(string(b)) {
 			continue
 		}
+		_ = writeFile(dir, "cgroup.subtree_control", "+cpu") // missing where it is not delegated: then there is no CPU quota
 		if b, _ := os.ReadFile(dir + "/cgroup.subtree_control"); hasBoth(string(b)) || writeFile(dir, "cgroup.subtree_control", "+memory +pids") == nil {
 			return hierarchySet{v2: true, order: []string{"unified"}, parents: map[string]string{"unified": dir}}, true
 		}

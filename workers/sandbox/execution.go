@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -22,30 +23,36 @@ const (
 	ranAlone ending = iota
 	timeLimit
 	starvation
-	outputFlood
 	memoryLimit
 	cancelled
+	forgery // a cell wrote to its session's channel
+	unruly  // a cell's processes did not stop
 )
 
-// execution is one call on one slot.
+// execution is one call on one slot, or one cell on a session's.
 type execution struct {
-	slot     *slot
-	call     Call // limits resolved
-	began    time.Time
-	stdout   output
-	stderr   output
-	status   []byte
-	clock    clock
-	meter    *meter
-	flooded  atomic.Bool
-	streams  chan struct{} // one value for each stream that has ended
-	kill     ending
-	finished bool // every stream ended
+	slot                  *slot
+	call                  Call // limits resolved
+	began                 time.Time
+	stdin, stdout, stderr *os.File
+	outText, errText      output
+	status                []byte
+	clock                 clock
+	meter                 *meter
+	flooded               atomic.Bool
+	streams               chan struct{} // one value for each stream that has ended
+	kill                  ending
+	finished              bool // every stream ended
+}
+
+func newExecution(sl *slot, c Call) *execution {
+	return &execution{slot: sl, call: c, began: time.Now(), clock: clock{limits: c.Limits}, streams: make(chan struct{}, 3)}
 }
 
 // execute runs c on the slot and uses it up. The caller gets the seat back only if gone is true.
 func execute(ctx context.Context, sl *slot, c Call) (res Result, gone bool, err error) {
-	e := &execution{slot: sl, call: c, began: time.Now(), clock: clock{limits: c.Limits}, meter: newMeter(sl), streams: make(chan struct{}, 3)}
+	e := newExecution(sl, c)
+	e.meter, e.stdin, e.stdout, e.stderr = newMeter(sl), sl.stdin, sl.stdout, sl.stderr
 	defer sl.close()
 	e.start()
 	e.watch(ctx)
@@ -61,15 +68,25 @@ func execute(ctx context.Context, sl *slot, c Call) (res Result, gone bool, err 
 }
 
 func (e *execution) start() {
+	e.capture()
+	go func() { e.status, _ = io.ReadAll(e.slot.status); e.streams <- struct{}{} }()
+	deliver(e.slot.req, string(header(e.call))+e.call.Code)
+	deliver(e.stdin, e.call.Stdin)
+}
+
+// header is class Header of zygote.py, with an empty token.
+func header(c Call) []byte {
+	b := binary.LittleEndian.AppendUint64(make([]byte, tokenBytes, tokenBytes+16), c.Seed)
+	b = binary.LittleEndian.AppendUint32(b, uint32(backstop(c.Limits.CPU)))
+	return binary.LittleEndian.AppendUint32(b, uint32(len(c.Code)))
+}
+
+// capture reads both outputs beside the caller.
+func (e *execution) capture() {
 	keep := e.call.Limits.OutputKB << 10
 	flood := func() { e.flooded.Store(true); e.slot.kill() }
-	end := func() { e.streams <- struct{}{} }
-	go func() { e.stdout.capture(e.slot.stdout, keep, flood); end() }()
-	go func() { e.stderr.capture(e.slot.stderr, keep, flood); end() }()
-	go func() { e.status, _ = io.ReadAll(e.slot.status); end() }()
-	seed := binary.LittleEndian.AppendUint64(nil, e.call.Seed)
-	deliver(e.slot.req, string(seed)+e.call.Code)
-	deliver(e.slot.stdin, e.call.Stdin)
+	go func() { e.outText.capture(e.stdout, keep, flood); e.streams <- struct{}{} }()
+	go func() { e.errText.capture(e.stderr, keep, flood); e.streams <- struct{}{} }()
 }
 
 // watch returns when the call has ended or has been killed.
@@ -81,11 +98,11 @@ func (e *execution) watch(ctx context.Context) {
 		case <-e.streams:
 			ended++
 		case <-ctx.Done():
-			e.stop(cancelled, ended)
+			e.stop(cancelled, 3-ended)
 			return
 		case <-tick.C:
 			if why := e.look(); why != ranAlone {
-				e.stop(why, ended)
+				e.stop(why, 3-ended)
 				return
 			}
 			tick.Reset(sampleEvery)
@@ -110,13 +127,13 @@ func (e *execution) look() ending {
 	return ranAlone
 }
 
-// stop kills the call and waits for its streams to end.
-func (e *execution) stop(why ending, ended int) {
+// stop kills the call and waits for so many streams to end.
+func (e *execution) stop(why ending, open int) {
 	e.kill = why
 	e.slot.kill()
 	limit := time.NewTimer(teardownDeadline)
 	defer limit.Stop()
-	for ; ended < 3; ended++ {
+	for ; open > 0; open-- {
 		select {
 		case <-e.streams:
 		case <-limit.C:

@@ -76,7 +76,7 @@ func newHost(t *testing.T) *host {
 		h.ports[mark] = h.listen(t, "tcp", "127.0.0.1:0")
 	}
 	h.listen(t, "unix", "@sbx_host_abstract")
-	for _, z := range h.pool.zygotes {
+	for _, z := range h.pool.shelves[0].living() {
 		h.zygotes = append(h.zygotes, z.cmd.Process.Pid)
 	}
 	return h

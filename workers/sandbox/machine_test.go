@@ -68,11 +68,11 @@ func TestDelegatedCgroupsOfV2AreFoundAboveTheOwnOne(t *testing.T) {
 func TestAMissingStatusRecordIsNotASuccess(t *testing.T) {
 	whole := binary.LittleEndian.AppendUint32([]byte{'S'}, 3<<8)
 	whole = binary.LittleEndian.AppendUint32(whole, 9)
-	for _, v := range []uint64{1500, 500, 4096} {
+	for _, v := range []uint64{1500, 500, 4096, 300} {
 		whole = binary.LittleEndian.AppendUint64(whole, v)
 	}
 	r, ok, failure := parseRecord(whole)
-	if !ok || failure != "" || r.wait.ExitStatus() != 3 || r.cpu != 2*time.Millisecond || r.peakKB != 4096 {
+	if !ok || failure != "" || r.wait.ExitStatus() != 3 || r.cpu != 2*time.Millisecond || r.peakKB != 4096 || r.init != 300*time.Microsecond || r.faults != 9 {
 		t.Errorf("got %+v, %v, %q", r, ok, failure)
 	}
 	for n := range len(whole) {
@@ -86,7 +86,7 @@ func TestAMissingStatusRecordIsNotASuccess(t *testing.T) {
 }
 
 func TestMemoryOfTheTreeIsLimitedWithoutCgroups(t *testing.T) {
-	p := startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1, without: layers{cgroup: true}})
+	p := startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1, Without: Layers{Cgroups: true}})
 	const code = `
 import os, time
 for _ in range(%d):
@@ -105,28 +105,37 @@ print('done')`
 	}
 }
 
-// The bandwidth controller gives the zygote, and so its calls, a twentieth of a core.
+// The bandwidth controller gives the call a twentieth of a core.
 func TestAStarvedCallIsAnInfrastructureError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of a core")
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	p := startPool(t, Options{Zygotes: 1, Warm: 1})
+	if p.seats.cgroups == nil {
+		t.Skip("no writable cpu cgroup")
+	}
+	limits := Limits{CPU: 700 * time.Millisecond, Wall: 700 * time.Millisecond}.withDefaults(p.opt.Limits)
+	sl, err := p.fork(p.shelves[0].zygote(0), limits, oneCall)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu := cgroupMounts(string(mounts))["cpu"]
-	dir := fmt.Sprintf("%s/restar-test-%d", cpu, os.Getpid())
-	if cpu == "" || os.Mkdir(dir, 0o755) != nil {
-		t.Skip("no writable cpu cgroup (v1)")
+	g := sl.seat.group
+	if g.bandwidth == "" {
+		t.Skip("no cpu controller")
 	}
-	t.Cleanup(func() { removeTree(dir) })
-	p := startPool(t, Options{Zygotes: 1, Warm: 1})
-	if err := errors.Join(writeFile(dir, "cpu.cfs_quota_us", "5000"), writeFile(dir, "cgroup.procs", fmt.Sprint(p.zygote(0).cmd.Process.Pid))); err != nil {
-		t.Skip(err)
+	t.Cleanup(func() { _ = g.limitCPU(1) })
+	if err := starve(g); err != nil {
+		t.Fatal(err)
 	}
-	// Limits of its own make the call a slot that is forked after the move.
-	r, err := p.Run(deadline(t), Call{ID: "starved", Code: "while True: pass", Limits: Limits{CPU: 700 * time.Millisecond, Wall: 700 * time.Millisecond}})
+	r, _, err := execute(deadline(t), sl, Call{ID: "starved", Code: "while True: pass", Limits: limits})
 	if !errors.Is(err, ErrInfrastructure) || !strings.Contains(err.Error(), "starved") {
 		t.Errorf("got %+v, %v, expected a starved call", r, err)
 	}
+}
+
+func starve(g *group) error {
+	if g.v2 {
+		return writeFile(g.bandwidth, "cpu.max", "5000 100000")
+	}
+	return writeFile(g.bandwidth, "cpu.cfs_quota_us", "5000")
 }

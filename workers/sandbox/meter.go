@@ -11,8 +11,9 @@ import (
 // meter observes the process tree of one call from outside, through the machine's /proc and the seat's cgroup.
 type meter struct {
 	slot   *slot
-	init   int                   // pid of the call's init on the machine, 0 until looked up
-	base   time.Duration         // what the seat's earlier calls used
+	root   int                   // pid on the machine of the call's init, or of a subprocess, 0 until looked up
+	base   time.Duration         // what the seat's cgroup had used before
+	before time.Duration         // what the tree had used before
 	last   map[int]time.Duration // CPU time of each process at the last sample
 	summed time.Duration         // CPU time seen by adding up what each process used between samples
 }
@@ -32,14 +33,24 @@ func newMeter(sl *slot) *meter {
 	return m
 }
 
+// rebase makes later samples count from now, for the next cell of a session.
+func (m *meter) rebase() {
+	m.base, m.before = 0, 0
+	_, tree := m.sum()
+	m.before, m.base, m.summed = tree, m.group(), 0
+}
+
 // read samples the tree. Processes come and go meanwhile; one that is missed is seen next time.
 func (m *meter) read() sample {
-	if m.init == 0 {
-		m.init = pidOf(m.slot.pidfd)
-	}
-	var s sample
-	var tree time.Duration
-	for _, pid := range descendants(m.init) {
+	s, tree := m.sum()
+	s.cpu = max(tree-m.before, m.summed, m.group())
+	return s
+}
+
+// sum looks at every process, and adds up what those that are there have used in all.
+func (m *meter) sum() (s sample, tree time.Duration) {
+	init := m.slot.plain == nil
+	for i, pid := range m.tree() {
 		p, ok := readProcess(pid)
 		if !ok {
 			continue
@@ -47,13 +58,29 @@ func (m *meter) read() sample {
 		tree += p.own + p.reaped
 		m.summed += max(p.own-m.last[pid], 0)
 		m.last[pid] = p.own
-		if pid != m.init {
-			s.memoryKB += max(statusKB(pid, "RssAnon")-m.slot.zygote.anonKB, 0) + statusKB(pid, "RssShmem")
+		if i > 0 || !init {
+			s.memoryKB += max(statusKB(pid, "RssAnon")-m.slot.sharedKB(), 0) + statusKB(pid, "RssShmem")
 			s.wantsCPU = s.wantsCPU || wantsCPU(pid)
 		}
 	}
-	s.cpu = max(tree, m.summed, m.group())
-	return s
+	return s, tree
+}
+
+// tree lists the call's processes, its init first where it has one.
+func (m *meter) tree() []int {
+	if m.root == 0 {
+		m.root = pidOf(m.slot.pidfd)
+	}
+	return descendants(m.root)
+}
+
+// members lists the call's processes without its init.
+func (m *meter) members() []int {
+	pids := m.tree()
+	if m.slot.plain == nil && len(pids) > 0 {
+		return pids[1:]
+	}
+	return pids
 }
 
 // group is the CPU time by the cgroup's count, which no way of ending hides from.
@@ -126,6 +153,19 @@ func wantsCPU(pid int) bool {
 		}
 	}
 	return false
+}
+
+// stoppedState reports whether every thread of pid is stopped or has ended; and whether none can run a program's code: a
+// thread in the kernel (D) stops before it returns to it once it has been told to.
+func stoppedState(pid int) (stopped, held bool) {
+	stopped, held = true, true
+	for _, task := range threads(pid) {
+		if f := statFields(fmt.Sprintf("/proc/%d/task/%s/stat", pid, task)); len(f) > 0 {
+			ended := strings.Contains("TtZX", f[0])
+			stopped, held = stopped && ended, held && (ended || f[0] == "D")
+		}
+	}
+	return stopped, held
 }
 
 // statFields returns the fields after the name, which may hold anything.

@@ -8,34 +8,50 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // Tier names how much isolation a machine gives.
 type Tier string
 
 // The tiers. A is everything; B lacks the cgroups, so memory is limited for each process and by sampling for the tree.
+// TierNone marks calls of an insecure pool; no recipe accepts it.
 const (
-	TierA Tier = "A"
-	TierB Tier = "B"
+	TierA    Tier = "A"
+	TierB    Tier = "B"
+	TierNone Tier = "insecure"
 )
 
 // Options configures a pool. The zero value asks for tier A, Debian's Python and nothing preloaded beyond the standard
 // library.
 type Options struct {
-	Tier       Tier     // least isolation accepted, default A; B takes A where the machine gives it
-	Zygotes    int      // default: one for every two cores
-	Warm       int      // slots kept forked ahead, default: one for every core and one more
-	MaxRunning int      // calls running at once, default: two for every core
-	Python     string   // default /usr/bin/python3; must lie below /usr/bin
-	Preload    []string // modules imported once by each zygote; one that is missing is an error
-	Limits     Limits   // defaults of calls; zero fields from DefaultLimits
-	Log        *slog.Logger
+	Tier        Tier          // least isolation accepted, default A; B takes A where the machine gives it
+	Zygotes     int           // of each profile; default: one for every two cores
+	Warm        int           // slots of each profile kept forked ahead, default: one for every core and one more
+	MaxRunning  int           // calls and cells running at once, default: two for every core
+	MaxSessions int           // sessions open at once, default: 32 for every core
+	Python      string        // default /usr/bin/python3; must lie below /usr/bin
+	Preload     []string      // modules imported once by each zygote; one that is missing is an error
+	Limits      Limits        // defaults of calls; zero fields from DefaultLimits
+	Texts       Texts         // what a program's failure reads like; zero fields from DefaultTexts
+	Recheck     time.Duration // how often the canaries run again in every zygote, default: an hour
+	Log         *slog.Logger
 
-	without layers // for tests: what to leave out, to see the preflight refuse
+	// Insecure runs programs without isolation: as plain subprocesses with resource limits, each logged as a warning. For
+	// laptops whose owner trusts the model. Its calls carry TierNone.
+	Insecure bool
+	// Without leaves layers out, for benchmarks of what they cost. Start refuses such a pool, since its canaries find the
+	// hole, unless Insecure is set too; then programs run in what is left of the isolation, and their calls carry TierNone.
+	Without Layers
 }
 
-// layers marks layers that are left out.
-type layers struct{ seccomp, landlock, cgroup bool }
+// Layers marks parts of the isolation that are left out.
+type Layers struct{ Seccomp, Landlock, Cgroups bool }
+
+func (l Layers) any() bool { return l.Seccomp || l.Landlock || l.Cgroups }
+
+// plain reports whether calls are subprocesses without any isolation.
+func (o Options) plain() bool { return o.Insecure && !o.Without.any() }
 
 // Lite is a preload list of the standard modules that programs for arithmetic problems use.
 func Lite() []string {
@@ -48,14 +64,22 @@ func Scientific() []string {
 	return append(Lite(), "numpy", "scipy", "scipy.optimize", "scipy.integrate", "scipy.linalg", "scipy.special", "sympy")
 }
 
+const (
+	recheckEvery    = time.Hour
+	sessionsPerCore = 32 // an idle session holds some 20 MiB of copied pages and no CPU
+)
+
 func (o Options) resolve() (Options, error) {
 	cores := runtime.NumCPU()
 	o.Tier = cmp.Or(o.Tier, TierA)
 	o.Zygotes = cmp.Or(o.Zygotes, (cores+1)/2)
 	o.Warm = cmp.Or(o.Warm, cores+1)
 	o.MaxRunning = cmp.Or(o.MaxRunning, 2*cores)
+	o.MaxSessions = cmp.Or(o.MaxSessions, sessionsPerCore*cores)
 	o.Python = cmp.Or(o.Python, "/usr/bin/python3")
+	o.Recheck = cmp.Or(o.Recheck, recheckEvery)
 	o.Limits = o.Limits.withDefaults(defaultLimits)
+	o.Texts = o.Texts.withDefaults(defaultTexts)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -69,8 +93,10 @@ func (o Options) validate() error {
 	switch {
 	case o.Tier != TierA && o.Tier != TierB:
 		return fmt.Errorf("sandbox: tier is %q, expected A or B", o.Tier)
-	case o.Zygotes < 1 || o.Warm < 1 || o.MaxRunning < 1:
-		return fmt.Errorf("sandbox: zygotes, warm and running are %d, %d and %d, expected at least 1 each", o.Zygotes, o.Warm, o.MaxRunning)
+	case o.Zygotes < 1 || o.Warm < 1 || o.MaxRunning < 1 || o.MaxSessions < 1:
+		return fmt.Errorf("sandbox: zygotes, warm, running and sessions are %d, %d, %d and %d, expected at least 1 each", o.Zygotes, o.Warm, o.MaxRunning, o.MaxSessions)
+	case o.Recheck < time.Second:
+		return fmt.Errorf("sandbox: recheck is %v, expected a second or more", o.Recheck)
 	}
 	return validatePython(o.Python)
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // floodBytes of one stream end a call: it is far beyond what is ever kept, and a program that prints that much does not
@@ -14,7 +16,7 @@ const floodBytes = 8 << 20
 // output is one stream of a call: its first bytes, and whether there were more.
 type output struct {
 	kept  []byte
-	total int
+	total int64
 }
 
 // capture reads f to its end. It calls flooded once when the stream is a flood, and goes on reading.
@@ -23,10 +25,7 @@ func (o *output) capture(f *os.File, keep int, flooded func()) {
 	for {
 		n, err := f.Read(buf)
 		before := o.total
-		o.total += n
-		if room := keep - len(o.kept); room > 0 {
-			o.kept = append(o.kept, buf[:min(n, room)]...)
-		}
+		o.take(buf[:n], keep)
 		if before <= floodBytes && o.total > floodBytes {
 			flooded()
 			buf = make([]byte, 64<<10)
@@ -37,7 +36,35 @@ func (o *output) capture(f *os.File, keep int, flooded func()) {
 	}
 }
 
-func (o *output) truncated() bool { return o.total > len(o.kept) }
+func (o *output) take(b []byte, keep int) {
+	o.total += int64(len(b))
+	if room := keep - len(o.kept); room > 0 {
+		o.kept = append(o.kept, b[:min(len(b), room)]...)
+	}
+}
+
+// rest reads what lies in the pipe f, whose writers are stopped and whose deadline has passed.
+func (o *output) rest(f *os.File, keep int) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		buf := make([]byte, 8<<10)
+		for {
+			n, err := unix.Read(int(fd), buf)
+			if err == unix.EINTR {
+				continue
+			}
+			if n <= 0 || err != nil {
+				return
+			}
+			o.take(buf[:n], keep)
+		}
+	})
+}
+
+func (o *output) truncated() bool { return o.total > int64(len(o.kept)) }
 
 // text is the kept bytes as valid UTF-8; a rune cut by the limit is left out.
 func (o *output) text() string {

@@ -40,8 +40,8 @@ func ownPool() {
 
 // tree lists every process of a pool.
 func tree(p *Pool) (pids []int) {
-	for i := range p.zygotes {
-		if z := p.zygote(i); z != nil {
+	for _, s := range p.shelves {
+		for _, z := range s.living() {
 			pids = append(pids, descendants(z.cmd.Process.Pid)...)
 		}
 	}

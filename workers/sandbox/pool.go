@@ -4,38 +4,39 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// Pool runs calls on warm slots of a few zygotes. It is safe for any number of concurrent callers: at most
-// Options.MaxRunning run, the others wait their turn. A zygote that dies is replaced.
+// Pool runs calls on warm slots of a few zygotes, and sessions on slots of their own. It is safe for any number of
+// concurrent callers: at most Options.MaxRunning run, the others wait their turn. A zygote that dies is replaced.
 type Pool struct {
-	opt     Options
-	tier    Tier
-	reason  string // why the tier is not A
-	filter  []byte
-	seats   *seats
-	running chan struct{} // one value for each running call
-	ready   chan *slot
-	life    context.Context // ends with Close
-	end     context.CancelFunc
-	keepers sync.WaitGroup
-	calls   sync.WaitGroup
-	once    sync.Once
+	opt       Options
+	tier      Tier
+	reason    string // why the tier is not A
+	filter    []byte
+	seats     *seats
+	shelves   []*shelf        // the small profile first
+	libraries map[string]bool // names that send a call to the full profile
+	running   chan struct{}   // one value for each running call or cell
+	sessions  chan struct{}   // one value for each open session
+	life      context.Context // ends with Close
+	end       context.CancelFunc
+	keepers   sync.WaitGroup
+	calls     sync.WaitGroup
+	once      sync.Once
 
-	mu      sync.Mutex
-	closed  bool
-	zygotes []*zygote // nil while one is being started
-	lastErr error     // why the latest start of a zygote failed
+	mu     sync.Mutex
+	closed bool
 
-	queued, ran, lost, restarts atomic.Int64
+	count counters
+	check checks
 }
 
 var _ Runner = (*Pool)(nil)
 
-// Start starts a pool, runs the preflight canaries inside one of its slots, and fails closed: when the required tier does
-// not hold the error names each missing layer and what would give it.
+// Start starts a pool, runs the preflight canaries inside a slot of every zygote, and fails closed: when the required tier
+// does not hold the error names each missing layer and what would give it. An insecure pool starts with whatever there is,
+// and says so in its log.
 func Start(ctx context.Context, opt Options) (*Pool, error) {
 	opt, err := opt.resolve()
 	if err != nil {
@@ -45,18 +46,14 @@ func Start(ctx context.Context, opt Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opt.Insecure {
+		opt.Log.Warn("sandbox: INSECURE: programs run without isolation, with this user's rights", "left_out", opt.Without)
+	}
 	if err := p.launch(ctx); err != nil {
 		p.Close()
 		return nil, err
 	}
-	report, err := p.preflight(ctx)
-	if err == nil {
-		err = report.refusal()
-	}
-	if err != nil {
-		p.Close()
-		return nil, err
-	}
+	p.keepers.Go(p.recheck)
 	return p, nil
 }
 
@@ -67,119 +64,75 @@ func open(opt Options) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{opt: opt, tier: TierA, filter: f, seats: &seats{}, running: make(chan struct{}, opt.MaxRunning),
-		ready: make(chan *slot, opt.Warm), zygotes: make([]*zygote, opt.Zygotes)}
+		sessions: make(chan struct{}, opt.MaxSessions)}
 	p.life, p.end = context.WithCancel(context.Background())
-	err = errors.New("left out")
-	if !opt.without.cgroup {
-		p.seats.cgroups, err = openCgroups()
-	}
-	if err == nil {
-		return p, nil
-	}
-	if opt.Tier == TierA {
-		return nil, infrastructure("tier A needs memory and pids cgroups: %w; or accept tier B", err)
-	}
-	p.tier, p.reason, p.seats.cgroups = TierB, err.Error(), nil
-	return p, nil
-}
-
-// launch starts every zygote once, together, and hands them to their keepers.
-func (p *Pool) launch(ctx context.Context) error {
-	errs := make([]error, len(p.zygotes))
-	var started sync.WaitGroup
-	for i := range p.zygotes {
-		started.Go(func() { p.zygotes[i], errs[i] = startZygote(ctx, p.opt, p.filter) })
-	}
-	started.Wait()
-	for i := range p.zygotes {
-		if p.zygotes[i] != nil {
-			p.keepers.Go(func() { p.keep(i) })
+	if !opt.plain() {
+		var kinds []profile
+		kinds, p.libraries = profiles(opt.Preload)
+		for _, kind := range kinds {
+			p.shelves = append(p.shelves, newShelf(p, kind))
 		}
 	}
+	return p, p.chooseTier()
+}
+
+// chooseTier opens the cgroups of tier A, or says why the tier is a lower one.
+func (p *Pool) chooseTier() error {
+	if p.opt.plain() {
+		p.tier, p.reason = TierNone, "insecure was asked for"
+		return nil
+	}
+	err := errors.New("left out")
+	if !p.opt.Without.Cgroups {
+		p.seats.cgroups, err = openCgroups()
+	}
+	switch {
+	case p.opt.Insecure:
+		p.tier, p.reason = TierNone, "insecure was asked for"
+	case err == nil:
+	case p.opt.Tier == TierA:
+		return infrastructure("tier A needs memory and pids cgroups: %w; or accept tier B", err)
+	default:
+		p.tier, p.reason = TierB, err.Error()
+	}
+	if err != nil {
+		p.seats.cgroups = nil
+	}
+	return nil
+}
+
+// launch starts the profiles together.
+func (p *Pool) launch(ctx context.Context) error {
+	errs := make([]error, len(p.shelves))
+	var started sync.WaitGroup
+	for i, s := range p.shelves {
+		started.Go(func() { errs[i] = s.launch(ctx) })
+	}
+	started.Wait()
 	return errors.Join(errs...)
 }
 
-// keep fills the pool from zygote i, and replaces it when it dies.
-func (p *Pool) keep(i int) {
-	const first, longest = 50 * time.Millisecond, 5 * time.Second
-	pause := first
-	for z := p.zygote(i); ; {
-		if z != nil {
-			p.fill(z)
-			p.setZygote(i, nil, nil)
-			z.stop()
-			pause = first
-		}
-		select {
-		case <-p.life.Done():
-			return
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, longest)
-		p.restarts.Add(1)
-		var err error
-		z, err = startZygote(p.life, p.opt, p.filter)
-		p.setZygote(i, z, err)
-		if err != nil {
-			p.opt.Log.Error("sandbox: zygote does not start", "error", err, "retry_in", pause)
-		}
+// shelfFor chooses the profile of a program.
+func (p *Pool) shelfFor(code string) *shelf {
+	if len(p.shelves) > 1 && mentions(code, p.libraries) {
+		return p.shelves[1]
 	}
+	return p.shelves[0]
 }
 
-func (p *Pool) zygote(i int) *zygote {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.zygotes[i]
-}
-
-func (p *Pool) setZygote(i int, z *zygote, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.zygotes[i] = z
-	if z != nil || err != nil {
-		p.lastErr = err
-	}
-}
-
-// fill forks slots ahead until the zygote fails or the pool closes. What fails without the zygote (descriptors, memory,
-// cgroups) is tried again, for the sake of the calls that run on it.
-func (p *Pool) fill(z *zygote) {
-	const pause = 100 * time.Millisecond
-	for {
-		sl, err := p.fork(z, p.opt.Limits.slotLimits())
-		ready, again := p.ready, (<-chan time.Time)(nil)
-		if err != nil {
-			p.opt.Log.Error("sandbox: no slot", "error", err)
-			if !z.usable() {
-				return
-			}
-			ready, again = nil, time.After(pause)
-		}
-		select {
-		case ready <- sl:
-			continue
-		case <-again:
-			continue
-		case <-z.dead:
-		case <-p.life.Done():
-		}
-		if sl != nil {
-			p.discard(sl)
-		}
-		return
-	}
-}
-
-func (p *Pool) fork(z *zygote, l Limits) (*slot, error) {
+func (p *Pool) fork(z *zygote, l Limits, use purpose) (*slot, error) {
 	seat, err := p.seats.take()
 	if err != nil {
 		return nil, err
 	}
-	sl, err := z.spawn(seat, l)
+	began := time.Now()
+	sl, err := z.spawn(seat, l, use)
 	if err != nil {
 		p.seats.give(seat)
+		return nil, err
 	}
-	return sl, err
+	p.count.spawn(time.Since(began))
+	return sl, nil
 }
 
 // discard ends an unused slot.
@@ -191,7 +144,7 @@ func (p *Pool) discard(sl *slot) {
 	sl.close()
 }
 
-// Close ends every zygote and running call and removes the pool's cgroups. Calls that were running return errors.
+// Close ends every zygote, session and running call and removes the pool's cgroups. Calls that were running return errors.
 func (p *Pool) Close() {
 	p.once.Do(func() {
 		p.mu.Lock()
@@ -199,42 +152,10 @@ func (p *Pool) Close() {
 		p.mu.Unlock()
 		p.end()
 		p.keepers.Wait()
-		for _, z := range p.zygotes {
-			if z != nil {
-				z.stop()
-			}
-		}
-		for len(p.ready) > 0 {
-			p.discard(<-p.ready)
+		for _, s := range p.shelves {
+			s.close()
 		}
 		p.calls.Wait()
 		p.seats.close()
 	})
-}
-
-// PoolStatus is a pool's state at one moment.
-type PoolStatus struct {
-	Tier     Tier
-	Reason   string // why the tier is not A, "" in tier A
-	Zygotes  int    // alive
-	Ready    int    // slots waiting for a call
-	Running  int
-	Queued   int
-	Calls    int64 // ended with a Result
-	Lost     int64 // ended with an infrastructure error
-	Restarts int64 // zygotes started again
-}
-
-// Status returns the pool's state.
-func (p *Pool) Status() PoolStatus {
-	s := PoolStatus{Tier: p.tier, Reason: p.reason, Ready: len(p.ready), Running: len(p.running), Queued: int(p.queued.Load()),
-		Calls: p.ran.Load(), Lost: p.lost.Load(), Restarts: p.restarts.Load()}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, z := range p.zygotes {
-		if z != nil && z.alive() {
-			s.Zygotes++
-		}
-	}
-	return s
 }

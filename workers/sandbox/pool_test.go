@@ -52,8 +52,8 @@ func TestThousandsOfCallersShareAPool(t *testing.T) {
 	if most.Load() > 4 {
 		t.Errorf("%d calls ran at once, expected at most 4", most.Load())
 	}
-	if s := p.Status(); s.Lost != 0 || s.Calls != int64(callers)+1 || s.Running != 0 || s.Queued != 0 {
-		t.Errorf("status is %+v, expected every call (and the preflight) and none lost", s)
+	if s := p.Status(); s.Lost != 0 || s.Calls != int64(callers) || s.Running != 0 || s.Queued != 0 {
+		t.Errorf("status is %+v, expected every call and none lost", s)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestADeadZygoteIsReplacedAndItsCallsAreInfrastructureErrors(t *testing.T) {
 	for p.Status().Running < 2 || len(tree(p)) < 9 { // the zygote, and pairs for two calls and the warm slots
 		time.Sleep(time.Millisecond)
 	}
-	if err := unix.Kill(p.zygote(0).cmd.Process.Pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(p.shelves[0].zygote(0).cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	calls.Wait()
@@ -201,15 +201,15 @@ func TestAnInterpreterOutsideTheSystemIsRefused(t *testing.T) {
 
 func TestStartFailsClosedAndNamesTheLayer(t *testing.T) {
 	for _, c := range []struct {
-		without layers
+		without Layers
 		tier    Tier
 		says    []string
 	}{
-		{layers{seccomp: true}, testTier(), []string{"system call filter (", "no vsock (", "CONFIG_SECCOMP_FILTER"}},
-		{layers{landlock: true}, testTier(), []string{"Landlock (", "lsm= list"}},
-		{layers{cgroup: true}, TierA, []string{"tier A", "cgroup", "tier B"}},
+		{Layers{Seccomp: true}, testTier(), []string{"system call filter (", "no vsock (", "CONFIG_SECCOMP_FILTER"}},
+		{Layers{Landlock: true}, testTier(), []string{"Landlock (", "lsm= list"}},
+		{Layers{Cgroups: true}, TierA, []string{"tier A", "cgroup", "tier B"}},
 	} {
-		_, err := Start(deadline(t), Options{Tier: c.tier, Zygotes: 1, Warm: 1, without: c.without})
+		_, err := Start(deadline(t), Options{Tier: c.tier, Zygotes: 1, Warm: 1, Without: c.without})
 		if !errors.Is(err, ErrInfrastructure) {
 			t.Errorf("without %+v: got %v, expected an infrastructure error", c.without, err)
 			continue
@@ -223,7 +223,7 @@ func TestStartFailsClosedAndNamesTheLayer(t *testing.T) {
 }
 
 func TestTheTierIsSaid(t *testing.T) {
-	p := startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1, without: layers{cgroup: true}})
+	p := startPool(t, Options{Tier: TierB, Zygotes: 1, Warm: 1, Without: Layers{Cgroups: true}})
 	if r := run(t, p, "1"); r.Tier != TierB || p.Status().Reason == "" {
 		t.Errorf("a pool without cgroups says tier %q because %q", r.Tier, p.Status().Reason)
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,11 +21,15 @@ type Layer struct {
 
 // Report is what a machine gives, for an operator to read.
 type Report struct {
-	Tier   Tier   // "" when not even tier B holds
-	Reason string // why it is not A
-	Layers []Layer
-	Err    error // why no slot could be tried at all
+	Tier   Tier    // "" when not even tier B holds
+	Reason string  // why it is not A
+	Layers []Layer // as the canaries found them
+	Facts  []Fact  // what the machine says of itself
+	Err    error   // why no slot could be tried at all
 }
+
+// ErrLayer matches the refusal of a machine, or of a zygote, in which a required layer does not hold.
+var ErrLayer = errors.New("isolation has holes")
 
 func (r Report) refusal() error {
 	var missing []string
@@ -36,7 +41,7 @@ func (r Report) refusal() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return infrastructure("preflight: %d of %d layers do not hold: %s", len(missing), len(r.Layers), strings.Join(missing, "; "))
+	return infrastructure("preflight: %w: %d of %d layers do not hold: %s", ErrLayer, len(missing), len(r.Layers), strings.Join(missing, "; "))
 }
 
 // Fixes that several canaries share.
@@ -44,7 +49,8 @@ const (
 	fixSeccomp    = "the system call filter is not in force: kernel with CONFIG_SECCOMP_FILTER"
 	fixLandlock   = "boot with landlock in the lsm= list, kernel 5.13 or later with CONFIG_SECURITY_LANDLOCK"
 	fixNamespaces = "sysctl user.max_user_namespaces > 0, kernel.unprivileged_userns_clone = 1; pod: hostUsers: false with SYS_ADMIN"
-	fixCgroup     = "writable memory and pids cgroups (containerd cgroup_writable, systemd Delegate=yes), or a lower Limits value"
+	fixCgroup     = "writable memory and pids cgroups (containerd cgroup_writable, CRI-O annotation " +
+		"io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw, systemd Delegate=yes), or a lower Limits value"
 )
 
 // canaries names what each key of canary.py proves, in the order of the report.
@@ -72,8 +78,8 @@ var canaries = []struct{ key, name, fix string }{
 	{"processes", "bounded processes", fixCgroup},
 }
 
-// preflight runs the canaries inside a slot.
-func (p *Pool) preflight(ctx context.Context) (Report, error) {
+// preflight runs the canaries inside a slot of z.
+func (p *Pool) preflight(ctx context.Context, z *zygote) (Report, error) {
 	r := Report{Tier: p.tier, Reason: p.reason}
 	bait, err := newBait()
 	if err != nil {
@@ -81,7 +87,14 @@ func (p *Pool) preflight(ctx context.Context) (Report, error) {
 	}
 	defer bait.close()
 	limits := canaryLimits(p.opt.Limits)
-	res, err := p.Run(ctx, Call{ID: "preflight", Code: bait.code(limits), Limits: limits})
+	sl, err := p.fork(z, limits, oneCall)
+	if err != nil {
+		return r, err
+	}
+	res, gone, err := execute(ctx, sl, Call{ID: "preflight", Code: bait.code(limits), Limits: limits})
+	if gone {
+		p.seats.give(sl.seat)
+	}
 	if err != nil {
 		return r, err
 	}
@@ -110,7 +123,7 @@ func canaryLimits(l Limits) Limits {
 
 // landlockLayer is known from the kernel: its restrictions inside overlap with those of the mounts.
 func (p *Pool) landlockLayer() Layer {
-	if landlockABI() > 0 && !p.opt.without.landlock {
+	if landlockABI() > 0 && !p.opt.Without.Landlock {
 		return Layer{Name: "Landlock", OK: true}
 	}
 	return Layer{Name: "Landlock", Fix: fixLandlock}
@@ -160,18 +173,20 @@ func (b *bait) close() {
 func Probe(ctx context.Context) Report {
 	opt, err := Options{Tier: TierB, Zygotes: 1, Warm: 1, MaxRunning: 1}.resolve()
 	if err != nil {
-		return Report{Err: err}
+		return Report{Err: err, Facts: facts()}
 	}
 	p, err := open(opt)
 	if err != nil {
-		return Report{Err: err}
+		return Report{Err: err, Facts: facts()}
 	}
 	defer p.Close()
-	if err := p.launch(ctx); err != nil {
-		return Report{Reason: p.reason, Err: err}
+	z, err := startZygote(ctx, p.opt, p.shelves[0].profile, p.filter)
+	if err != nil {
+		return Report{Reason: p.reason, Err: err, Facts: facts()}
 	}
-	r, err := p.preflight(ctx)
-	if r.Err = err; err != nil || r.refusal() != nil {
+	defer z.stop()
+	r, err := p.preflight(ctx, z)
+	if r.Err, r.Facts = err, facts(); err != nil || r.refusal() != nil {
 		r.Tier = ""
 	}
 	return r

@@ -11,9 +11,11 @@ type record struct {
 	wait   syscall.WaitStatus
 	cpu    time.Duration // of all processes that were waited for
 	peakKB int64
+	init   time.Duration // of the init itself, before and after
+	faults int64         // minor, of all processes that were waited for and of the init
 }
 
-const recordSize = 1 + 4 + 4 + 8 + 8 + 8
+const recordSize = 1 + 4 + 4 + 8 + 8 + 8 + 8
 
 // parseRecord reads the status pipe's content. failure is the text of a setup step that failed; neither means that the
 // init was killed.
@@ -28,5 +30,5 @@ func parseRecord(b []byte) (r record, ok bool, failure string) {
 		return time.Duration(binary.LittleEndian.Uint64(b[at:])) * time.Microsecond
 	}
 	return record{wait: syscall.WaitStatus(binary.LittleEndian.Uint32(b[1:])), cpu: micros(9) + micros(17),
-		peakKB: int64(binary.LittleEndian.Uint64(b[25:]))}, true, ""
+		peakKB: int64(binary.LittleEndian.Uint64(b[25:])), init: micros(33), faults: int64(binary.LittleEndian.Uint32(b[5:]))}, true, ""
 }

@@ -9,11 +9,8 @@ import (
 // result says what the call did, once nothing of it is left.
 func (e *execution) result() (Result, error) {
 	rec, ok, failure := parseRecord(e.status)
-	res := Result{
-		Stdout: e.stdout.text(), Stderr: e.stderr.text(),
-		StdoutTruncated: e.stdout.truncated(), StderrTruncated: e.stderr.truncated(),
-		CPU: max(e.clock.cpu, rec.cpu), Wall: time.Since(e.began), PeakKB: rec.peakKB,
-	}
+	res := e.outputs()
+	res.CPU, res.PeakKB, res.InitCPU, res.Faults = max(e.clock.cpu, rec.cpu), rec.peakKB, rec.init, rec.faults
 	if failure != "" {
 		return res, infrastructure("call %s: %s", e.call.ID, failure)
 	}
@@ -23,6 +20,12 @@ func (e *execution) result() (Result, error) {
 	status, err := e.judge(res, ok)
 	res.Status = status
 	return res, err
+}
+
+// outputs is what can be said without knowing how the call ended.
+func (e *execution) outputs() Result {
+	return Result{Stdout: e.outText.text(), Stderr: e.errText.text(), StdoutTruncated: e.outText.truncated(), StderrTruncated: e.errText.truncated(),
+		StdoutBytes: e.outText.total, StderrBytes: e.errText.total, Wall: time.Since(e.began), CPU: e.clock.cpu, Profile: e.slot.profile()}
 }
 
 func (r *Result) exit(rec record) {
@@ -44,6 +47,8 @@ func (e *execution) judge(r Result, recorded bool) (Status, error) {
 		return Timeout, nil
 	case failed && e.outOfMemory():
 		return OOM, nil
+	case e.kill == forgery, e.kill == unruly:
+		return Killed, nil
 	case e.kill == starvation && !recorded:
 		return "", infrastructure("call %s: starved, it got %v of CPU in %v although it was ready to run (own time %v, limits %v CPU, %v wall)",
 			e.call.ID, r.CPU, r.Wall.Round(time.Millisecond), (e.clock.cpu + e.clock.blocked).Round(time.Millisecond), e.call.Limits.CPU, e.call.Limits.Wall)

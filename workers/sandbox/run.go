@@ -17,13 +17,17 @@ func (p *Pool) Run(ctx context.Context, c Call) (Result, error) {
 		return Result{}, err
 	}
 	asked := time.Now()
-	if err := p.admit(ctx); err != nil {
+	if !p.enter() {
+		return Result{}, ErrClosed
+	}
+	defer p.calls.Done()
+	if err := p.turn(ctx); err != nil {
 		return Result{}, err
 	}
-	defer p.leave()
+	defer func() { <-p.running }()
 	sl, err := p.slot(ctx, c)
 	if err != nil {
-		return Result{}, p.count(err)
+		return Result{}, p.counted(Result{}, err)
 	}
 	queue := time.Since(asked)
 	res, gone, err := execute(ctx, sl, c)
@@ -31,29 +35,33 @@ func (p *Pool) Run(ctx context.Context, c Call) (Result, error) {
 		p.seats.give(sl.seat)
 	}
 	res.Queue, res.Tier = queue, p.tier
-	return res, p.count(err)
+	return res, p.counted(res, err)
 }
 
-// admit waits for the call's turn.
-func (p *Pool) admit(ctx context.Context) error {
-	if !p.enter() {
-		return ErrClosed
+// slot finds the call a process to run in.
+func (p *Pool) slot(ctx context.Context, c Call) (*slot, error) {
+	if p.opt.plain() {
+		p.opt.Log.Warn("sandbox: INSECURE call", "call", c.ID)
+		return p.subprocess(c.Limits, oneCall)
 	}
-	p.queued.Add(1)
-	defer p.queued.Add(-1)
+	return p.shelfFor(c.Code).take(ctx, c.ID, c.Limits, oneCall)
+}
+
+// turn waits until the call or cell may run. The caller takes a value from p.running afterwards.
+func (p *Pool) turn(ctx context.Context) error {
+	p.count.queued.Add(1)
+	defer p.count.queued.Add(-1)
 	select {
 	case p.running <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		p.calls.Done()
 		return ctx.Err()
 	case <-p.life.Done():
-		p.calls.Done()
 		return ErrClosed
 	}
 }
 
-// enter counts a call that Close has to wait for, unless the pool is closed.
+// enter counts a call or session that Close has to wait for, unless the pool is closed.
 func (p *Pool) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,70 +71,12 @@ func (p *Pool) enter() bool {
 	return !p.closed
 }
 
-func (p *Pool) leave() {
-	<-p.running
-	p.calls.Done()
-}
-
-func (p *Pool) count(err error) error {
+func (p *Pool) counted(r Result, err error) error {
 	switch {
 	case err == nil:
-		p.ran.Add(1)
+		p.count.end(r)
 	case errors.Is(err, ErrInfrastructure):
-		p.lost.Add(1)
+		p.count.lost.Add(1)
 	}
 	return err
-}
-
-// slot takes a warm slot whose zygote lives, or forks one for limits that the warm ones do not have.
-func (p *Pool) slot(ctx context.Context, c Call) (*slot, error) {
-	limit := time.NewTimer(slotDeadline)
-	defer limit.Stop()
-	own := c.Limits.slotLimits()
-	ready, again := p.ready, (<-chan time.Time)(nil)
-	for {
-		if own != p.opt.Limits.slotLimits() {
-			if sl := p.forkAny(own); sl != nil {
-				return sl, nil
-			}
-			ready, again = nil, time.After(sampleEvery)
-		}
-		select {
-		case sl := <-ready:
-			if sl.zygote.alive() {
-				return sl, nil
-			}
-			p.discard(sl)
-		case <-again:
-		case <-limit.C:
-			return nil, p.noSlot(c)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-p.life.Done():
-			return nil, ErrClosed
-		}
-	}
-}
-
-func (p *Pool) noSlot(c Call) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return infrastructure("call %s: no slot within %v; last failure of a zygote: %v", c.ID, slotDeadline, p.lastErr)
-}
-
-// forkAny forks a slot from some living zygote, nil if none can.
-func (p *Pool) forkAny(l Limits) *slot {
-	p.mu.Lock()
-	zygotes := append([]*zygote(nil), p.zygotes...)
-	p.mu.Unlock()
-	for i := range zygotes {
-		z := zygotes[(i+int(p.ran.Load()))%len(zygotes)]
-		if z == nil || !z.usable() {
-			continue
-		}
-		if sl, err := p.fork(z, l); err == nil {
-			return sl
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,10 +88,12 @@ type group struct {
 	v2           bool
 	memory, pids string // directories
 	cpu          string // file with the CPU time used, "" if there is none
+	bandwidth    string // directory with the CPU quota, "" if there is none
 	procs        []int
 	ooms         int64 // kills seen so far
 	memoryBytes  int64 // limits in force
 	maxPids      int
+	cores        int
 }
 
 func (c *cgroups) group(name string) (*group, error) {
@@ -114,12 +117,23 @@ func (g *group) use(controller, dir string) {
 	switch controller {
 	case "unified":
 		g.memory, g.pids, g.cpu = dir, dir, dir+"/cpu.stat"
+		g.quota(dir, "/cpu.max")
 	case "memory":
 		g.memory = dir
 	case "pids":
 		g.pids = dir
 	case "cpuacct":
 		g.cpu = dir + "/cpuacct.usage"
+		g.quota(dir, "/cpu.cfs_quota_us") // where cpu is mounted with it
+	case "cpu":
+		g.quota(dir, "/cpu.cfs_quota_us")
+	}
+}
+
+// quota notes where the CPU quota is set, if the kernel has one there.
+func (g *group) quota(dir, file string) {
+	if _, err := os.Stat(dir + file); err == nil {
+		g.bandwidth = dir
 	}
 }
 
@@ -143,7 +157,23 @@ func (g *group) apply(l Limits) error {
 		}
 		g.maxPids = l.Pids
 	}
+	if l.Cores != g.cores && g.bandwidth != "" {
+		if err := g.limitCPU(l.Cores); err != nil {
+			return infrastructure("cpu cgroup: %w", err)
+		}
+		g.cores = l.Cores
+	}
 	return nil
+}
+
+// limitCPU gives the tree so many cores in every tenth of a second, which is the kernel's own period.
+func (g *group) limitCPU(cores int) error {
+	const period = 100_000 // µs
+	if g.v2 {
+		return writeFile(g.bandwidth, "cpu.max", fmt.Sprintf("%d %d", cores*period, period))
+	}
+	return errors.Join(writeFile(g.bandwidth, "cpu.cfs_period_us", strconv.Itoa(period)),
+		writeFile(g.bandwidth, "cpu.cfs_quota_us", strconv.Itoa(cores*period)))
 }
 
 func (g *group) limitMemory(bytes string) error {

@@ -3,7 +3,9 @@ package sandbox
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +13,8 @@ import (
 
 // slot is one forked, locked-down process that waits for its request. It serves one call.
 type slot struct {
-	zygote *zygote
+	zygote *zygote     // nil of a subprocess
+	plain  *subprocess // nil of a zygote's child
 	seat   *seat
 	limits Limits // what it was forked with
 	stdin  *os.File
@@ -19,12 +22,14 @@ type slot struct {
 	stderr *os.File
 	req    *os.File
 	status *os.File
-	pidfd  int
+
+	mu    sync.Mutex // a kill may come from anywhere, and a closed number may be another slot's by then
+	pidfd int
 }
 
 // spawnRequest is struct request of shim.c, little-endian.
 type spawnRequest struct {
-	ID, UID, TmpKB, Inodes                 uint32
+	ID, UID, TmpKB, Inodes, Session        uint32
 	CPUSeconds, Fsize, Nofile, Nproc, Data uint64
 }
 
@@ -35,16 +40,24 @@ const (
 	cpuSlack = 2
 )
 
+// purpose is what a slot is forked for.
+type purpose uint32
+
+const (
+	oneCall   purpose = iota
+	manyCells         // its request channel is a socket, which carries the cells and their streams
+)
+
 // spawn forks a slot in seat. The slot owns the seat afterwards; on error the caller keeps it.
-func (z *zygote) spawn(s *seat, l Limits) (*slot, error) {
+func (z *zygote) spawn(s *seat, l Limits, use purpose) (*slot, error) {
 	sl := &slot{zygote: z, seat: s, limits: l, pidfd: -1}
-	child, err := sl.pipes()
+	child, err := sl.pipes(use)
 	defer closeAll(child)
 	if err == nil {
 		err = s.apply(l)
 	}
 	if err == nil {
-		sl.pidfd, err = z.exchange(sl.request(), append(child, s.procs()...))
+		sl.pidfd, err = z.exchange(sl.request(use), append(child, s.procs()...))
 	}
 	if err != nil {
 		sl.close()
@@ -53,40 +66,68 @@ func (z *zygote) spawn(s *seat, l Limits) (*slot, error) {
 	return sl, nil
 }
 
-func (sl *slot) request() spawnRequest {
+func (sl *slot) request(use purpose) spawnRequest {
 	l := sl.limits
 	uid := 0
 	if sl.zygote.ranged {
 		uid = firstSeat + sl.seat.index
 	}
-	return spawnRequest{UID: uint32(uid), TmpKB: uint32(l.TmpKB), Inodes: slotInodes,
-		CPUSeconds: uint64((l.CPU+time.Second-1)/time.Second) + cpuSlack, Fsize: uint64(l.TmpKB) << 10,
+	return spawnRequest{UID: uint32(uid), TmpKB: uint32(l.TmpKB), Inodes: slotInodes, Session: uint32(use),
+		CPUSeconds: backstop(longestCall), Fsize: uint64(l.TmpKB) << 10,
 		Nofile: slotFiles, Nproc: uint64(l.Pids), Data: uint64(l.MemoryMB) << 20}
 }
 
-// pipes makes the slot's five pipes and returns the child's ends in the order of shim.c.
-func (sl *slot) pipes() ([]int, error) {
-	var child []int
+// backstop is the kernel's CPU limit of each process, in seconds, for a call with that limit.
+func backstop(cpu time.Duration) uint64 { return uint64((cpu+time.Second-1)/time.Second) + cpuSlack }
+
+// pipes makes the slot's five channels and returns the child's ends in the order of shim.c.
+func (sl *slot) pipes(use purpose) (child []int, err error) {
 	for _, p := range []struct {
-		own   **os.File
-		reads bool // the child reads
-	}{{&sl.stdin, true}, {&sl.stdout, false}, {&sl.stderr, false}, {&sl.req, true}, {&sl.status, false}} {
-		var ends [2]int
-		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		own  **os.File
+		kind func() (own, other int, err error)
+	}{{&sl.stdin, toChild}, {&sl.stdout, fromChild}, {&sl.stderr, fromChild}, {&sl.req, requests(use)}, {&sl.status, fromChild}} {
+		own, other, err := p.kind()
+		if err != nil {
 			return child, infrastructure("pipe: %w", err)
-		}
-		own, other := ends[0], ends[1]
-		if p.reads {
-			own, other = other, own
 		}
 		child = append(child, other)
-		if err := unix.SetNonblock(own, true); err != nil {
-			unix.Close(own)
-			return child, infrastructure("pipe: %w", err)
-		}
 		*p.own = os.NewFile(uintptr(own), "slot pipe")
 	}
 	return child, nil
+}
+
+// toChild, fromChild and bothWays make a channel. The own end does not block.
+func toChild() (own, other int, err error) {
+	other, own, err = pipe()
+	return own, other, errors.Join(err, unix.SetNonblock(own, true))
+}
+
+func fromChild() (own, other int, err error) {
+	own, other, err = pipe()
+	return own, other, errors.Join(err, unix.SetNonblock(own, true))
+}
+
+func bothWays() (own, other int, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, err
+	}
+	return ends[0], ends[1], unix.SetNonblock(ends[0], true)
+}
+
+func pipe() (reads, writes int, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return -1, -1, err
+	}
+	return ends[0], ends[1], nil
+}
+
+func requests(use purpose) func() (int, int, error) {
+	if use == manyCells {
+		return bothWays
+	}
+	return toChild
 }
 
 // exchange sends one spawn request with its descriptors and returns the pidfd of the call's init. A request that gets no
@@ -144,8 +185,34 @@ func (z *zygote) reply(id uint32) (int, error) {
 	return fds[0], nil
 }
 
-// kill ends the slot's init, and with it everything in its namespace.
-func (sl *slot) kill() { _ = unix.PidfdSendSignal(sl.pidfd, unix.SIGKILL, nil, 0) }
+// kill ends the slot's init, and with it everything in its namespace; or the group of a subprocess.
+func (sl *slot) kill() {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	switch {
+	case sl.pidfd < 0:
+		return
+	case sl.plain != nil:
+		sl.plain.kill()
+	}
+	_ = unix.PidfdSendSignal(sl.pidfd, unix.SIGKILL, nil, 0)
+}
+
+// profile names the zygote's, "" of a subprocess.
+func (sl *slot) profile() string {
+	if sl.zygote == nil {
+		return ""
+	}
+	return sl.zygote.profile
+}
+
+// sharedKB is the anonymous memory that every process of the slot shares with the zygote at first.
+func (sl *slot) sharedKB() int64 {
+	if sl.zygote == nil {
+		return 0
+	}
+	return sl.zygote.anonKB
+}
 
 // awaitGone waits until the kernel has torn down the slot's pid namespace.
 func (sl *slot) awaitGone(d time.Duration) bool {
@@ -167,6 +234,8 @@ func (sl *slot) close() {
 			f.Close()
 		}
 	}
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
 	if sl.pidfd >= 0 {
 		unix.Close(sl.pidfd)
 		sl.pidfd = -1

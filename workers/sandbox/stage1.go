@@ -28,6 +28,7 @@ type stage struct {
 // zygoteConfig is read by zygote.py.
 type zygoteConfig struct {
 	Preload     []string `json:"preload"`
+	Texts       Texts    `json:"texts"`
 	LandlockABI int      `json:"landlock_abi"`
 	Range       int      `json:"range"`
 	Namespaces  int      `json:"namespaces"`

@@ -27,6 +27,7 @@ const (
 // zygote is a warm interpreter that calls are forked from.
 type zygote struct {
 	cmd      *exec.Cmd
+	profile  string
 	anonKB   int64         // its own anonymous memory, which every call shares at first
 	ranged   bool          // ids are a range, so each seat has its own
 	dead     chan struct{} // closed when the process has been reaped
@@ -37,14 +38,14 @@ type zygote struct {
 }
 
 // startZygote returns once the zygote has preloaded and is ready to fork calls, or has been killed because ctx ended.
-func startZygote(ctx context.Context, o Options, filter []byte) (*zygote, error) {
+func startZygote(ctx context.Context, o Options, kind profile, filter []byte) (*zygote, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, infrastructure("control socket: %w", err)
 	}
-	z := &zygote{control: ends[0], dead: make(chan struct{})}
+	z := &zygote{profile: kind.name, control: ends[0], dead: make(chan struct{})}
 	peer := os.NewFile(uintptr(ends[1]), "zygote control")
-	err = z.launch(o, filter, peer)
+	err = z.launch(o, kind, filter, peer)
 	peer.Close()
 	if err != nil {
 		unix.Close(z.control)
@@ -52,7 +53,7 @@ func startZygote(ctx context.Context, o Options, filter []byte) (*zygote, error)
 	}
 	waiting := context.AfterFunc(ctx, func() { _ = z.cmd.Process.Kill() })
 	defer waiting()
-	if err := z.awaitReady(o); err != nil {
+	if err := z.awaitReady(o, kind); err != nil {
 		z.stop()
 		return nil, cmp.Or(ctx.Err(), err)
 	}
@@ -60,7 +61,7 @@ func startZygote(ctx context.Context, o Options, filter []byte) (*zygote, error)
 	return z, nil
 }
 
-func (z *zygote) launch(o Options, filter []byte, control *os.File) error {
+func (z *zygote) launch(o Options, kind profile, filter []byte, control *os.File) error {
 	attr := &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 			unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
@@ -71,7 +72,7 @@ func (z *zygote) launch(o Options, filter []byte, control *os.File) error {
 		return infrastructure("user namespace: %w", err)
 	}
 	z.ranged = ranged
-	config, err := json.Marshal(stageFor(o, filter, ranged))
+	config, err := json.Marshal(stageFor(o, kind, filter, ranged))
 	if err != nil {
 		return err
 	}
@@ -80,18 +81,15 @@ func (z *zygote) launch(o Options, filter []byte, control *os.File) error {
 	return z.supervise()
 }
 
-func stageFor(o Options, filter []byte, ranged bool) stage {
-	s := stage{Python: o.Python, Filter: filter, Zygote: zygoteConfig{Preload: o.Preload, LandlockABI: landlockABI()}}
-	if s.Zygote.Preload == nil {
-		s.Zygote.Preload = []string{}
-	}
+func stageFor(o Options, kind profile, filter []byte, ranged bool) stage {
+	s := stage{Python: o.Python, Filter: filter, Zygote: zygoteConfig{Preload: append([]string{}, kind.preload...), Texts: o.Texts, LandlockABI: landlockABI()}}
 	if ranged {
 		s.Zygote.Range = 1
 	}
-	if o.without.seccomp {
+	if o.Without.Seccomp {
 		s.Filter = nil
 	}
-	if o.without.landlock {
+	if o.Without.Landlock {
 		s.Zygote.LandlockABI = 0
 	}
 	if s.Zygote.LandlockABI < landlockScopes {
@@ -113,14 +111,12 @@ func (z *zygote) supervise() error {
 		}
 	}()
 	if err := <-started; err != nil {
-		return infrastructure("user namespaces: %w; they need sysctl user.max_user_namespaces > 0, kernel.unprivileged_userns_clone = 1 "+
-			"(Debian), kernel.apparmor_restrict_unprivileged_userns = 0 (Ubuntu), and in a container a seccomp profile that allows "+
-			"clone, unshare, mount and pivot_root (pod: hostUsers: false with SYS_ADMIN)", err)
+		return infrastructure("user namespaces: %w; %s", err, namespaceFix())
 	}
 	return nil
 }
 
-func (z *zygote) awaitReady(o Options) error {
+func (z *zygote) awaitReady(o Options, kind profile) error {
 	if err := z.deadline(startDeadline); err != nil {
 		return err
 	}
@@ -133,7 +129,7 @@ func (z *zygote) awaitReady(o Options) error {
 	text := string(buf[:max(n, 0)])
 	switch {
 	case err != nil:
-		return infrastructure("waiting for the zygote to preload %v for %v: %w", o.Preload, startDeadline, err)
+		return infrastructure("waiting for the zygote to preload %v for %v: %w", kind.preload, startDeadline, err)
 	case text == "R":
 		return z.deadline(spawnDeadline)
 	case strings.HasPrefix(text, "Epreload "):

@@ -27,7 +27,7 @@ enum { CONTROL = 3, MAX_GROUPS = 4, PIPES = 5, STATUS = 4, CALL_ID = 1000 };
 
 // Little-endian, shared with slot.go.
 struct request {
-  uint32_t id, uid, tmp_kb, inodes;
+  uint32_t id, uid, tmp_kb, inodes, session;
   uint64_t cpu_s, fsize, nofile, nproc, data;
 } __attribute__((packed));
 struct reply {
@@ -227,7 +227,7 @@ static int answer(uint32_t id, long pid, int pidfd) {
   return sendmsg(CONTROL, &m, MSG_NOSIGNAL) == sizeof r ? 0 : -1;
 }
 
-// Returns 0 in the process of a call, -1 in the zygote when the supervisor is gone.
+// Returns 0 in the process of a call, 1 in that of a session, -1 in the zygote when the supervisor is gone.
 int sbx_serve(const struct config *cfg) {
   sigset_t all;
   sigfillset(&all);
@@ -239,7 +239,7 @@ int sbx_serve(const struct config *cfg) {
     int pidfd = -1;
     if (receive(&s)) return -1;
     long pid = spawn(&s, &pidfd);
-    if (pid == 0) return 0;
+    if (pid == 0) return s.req.session;
     for (int i = 0; i < s.fds; i++) close(s.fd[i]);
     int bad = answer(s.req.id, pid, pidfd);
     if (pidfd >= 0) close(pidfd);

@@ -110,6 +110,8 @@ type AdamWStep struct {
 type OptimizerOps interface {
 	// AdamW updates w, m and v (n floats each) from g, element by element.
 	AdamW(s Stream, w, m, v, g View, n int, step AdamWStep)
-	// SumSquares: out[1] = sum of x^2 in float64, kept in 16 lanes (element i in lane i mod 16) folded by halves; valid after Sync.
-	SumSquares(s Stream, out *float64, x View, n int)
+	// SumSquares: out[i] = sum of xs[i]^2 in float64, kept in 16 lanes (element j in lane j mod 16) folded by halves; valid after Sync.
+	SumSquares(s Stream, out []float64, xs []View)
+	// Add: dst += src, element by element, of the same length.
+	Add(s Stream, dst, src View)
 }

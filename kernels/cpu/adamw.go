@@ -39,15 +39,32 @@ func (b *Backend) AdamW(s kernels.Stream, w, m, v, g kernels.View, n int, step k
 	st.rows(n, elementsPerItem, func(_ *worker, i, j int) { b.adamw(ww[i:j], mm[i:j], vv[i:j], gg[i:j], &c) })
 }
 
-// SumSquares keeps 16 lanes in float64.
-func (b *Backend) SumSquares(s kernels.Stream, out *float64, x kernels.View, n int) {
+// SumSquares gives each item one tensor.
+func (b *Backend) SumSquares(s kernels.Stream, out []float64, xs []kernels.View) {
 	st := s.(*stream)
-	xx := st.floats("SumSquares", "x", x, n)
+	if len(out) != len(xs) {
+		st.fail("SumSquares: out holds %d sums, want %d", len(out), len(xs))
+	}
+	floats := make([][]float32, len(xs))
+	for i, x := range xs {
+		floats[i] = st.floats("SumSquares", "x", x, x.Len)
+	}
 	if st.err != nil {
 		return
 	}
+	st.parallel(len(xs), func(_ *worker, i int) { out[i] = b.sumSquaresWide(floats[i]) })
+}
+
+// sumSquaresWide keeps 16 lanes in float64, where the square of a float32 is exact.
+func (b *Backend) sumSquaresWide(x []float32) float64 {
 	var acc [lanes]float64
-	for i, v := range xx {
+	n := 0
+	if b.isa == avx512 {
+		if n = b.whole(len(x)); n > 0 {
+			avx512SumSquares(&x[0], n/lanes, &acc)
+		}
+	}
+	for i, v := range x[n:] {
 		acc[i%lanes] += float64(v) * float64(v)
 	}
 	for w := lanes / 2; w > 0; w /= 2 {
@@ -55,5 +72,14 @@ func (b *Backend) SumSquares(s kernels.Stream, out *float64, x kernels.View, n i
 			acc[i] += acc[i+w]
 		}
 	}
-	*out = acc[0]
+	return acc[0]
+}
+
+// Add adds elements independently.
+func (b *Backend) Add(s kernels.Stream, dst, src kernels.View) {
+	st := s.(*stream)
+	d, x := st.floats("Add", "dst", dst, dst.Len), st.floats("Add", "src", src, dst.Len)
+	if st.err == nil {
+		st.rows(len(d), elementsPerItem, func(_ *worker, i, j int) { b.accumulate(d[i:j], x[i:j]) })
+	}
 }

@@ -190,6 +190,9 @@ func avx512PairRows(dst *float32, stride uintptr, x, y *uint16, step uintptr, gr
 func avx512Transpose(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, groups int)
 
 //go:noescape
+func avx512SumSquares(x *float32, blocks int, acc *[lanes]float64)
+
+//go:noescape
 func avx512Max(x *float32, blocks int, acc *[lanes]float32)
 
 //go:noescape

@@ -32,3 +32,5 @@ func avx512Transpose(_ *float32, _ uintptr, _ *float32, _ uintptr, _ int)     { 
 func avx512PeakFloats(int) { panic("no assembly") }
 func avx512PeakPairs(int)  { panic("no assembly") }
 func avx2PeakFloats(int)   { panic("no assembly") }
+
+func avx512SumSquares(*float32, int, *[lanes]float64) { panic("no assembly") }

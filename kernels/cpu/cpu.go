@@ -170,7 +170,7 @@ func (b *Backend) Copy(s kernels.Stream, dst, src kernels.View) {
 	st := s.(*stream)
 	d, x := st.floats("Copy", "dst", dst, dst.Len), st.floats("Copy", "src", src, dst.Len)
 	if st.err == nil {
-		move(d, x)
+		st.rows(len(d), elementsPerItem, func(_ *worker, i, j int) { move(d[i:j], x[i:j]) })
 	}
 }
 
@@ -178,7 +178,7 @@ func (b *Backend) Copy(s kernels.Stream, dst, src kernels.View) {
 func (b *Backend) Clear(s kernels.Stream, dst kernels.View) {
 	st := s.(*stream)
 	if d := st.floats("Clear", "dst", dst, dst.Len); st.err == nil {
-		clear(d)
+		st.rows(len(d), elementsPerItem, func(_ *worker, i, j int) { clear(d[i:j]) })
 	}
 }
 

@@ -158,14 +158,50 @@ func TestAdamWMatchesTheOracle(t *testing.T) {
 
 func TestSumSquaresMatchesTheOracle(t *testing.T) {
 	onEveryPath(t, func(b *bench) {
-		x := b.random(1003)
-		got, want := 0.0, 0.0
-		b.SumSquares(b.s, &got, b.view(x), len(x))
-		for _, v := range x {
-			want += float64(v) * float64(v)
+		xs := [][]float32{b.random(1003), b.random(5), b.random(64), nil}
+		var views []kernels.View
+		for _, x := range xs {
+			views = append(views, b.view(x))
 		}
-		if math.Abs(got-want) > 1e-12*want {
-			b.t.Errorf("sum of squares is %v, want %v", got, want)
+		got := make([]float64, len(xs))
+		b.SumSquares(b.s, got, views)
+		b.sync()
+		for i, x := range xs {
+			want := 0.0
+			for _, v := range x {
+				want += float64(v) * float64(v)
+			}
+			if math.Abs(got[i]-want) > 1e-12*want || got[i] != laneSquares(x) {
+				b.t.Errorf("sum of squares is %v, want %v", got[i], want)
+			}
+		}
+	})
+}
+
+// laneSquares is the sum in the contract's order.
+func laneSquares(x []float32) float64 {
+	var acc [16]float64
+	for i, v := range x {
+		acc[i%16] += float64(v) * float64(v)
+	}
+	for w := 8; w > 0; w /= 2 {
+		for i := range w {
+			acc[i] += acc[i+w]
+		}
+	}
+	return acc[0]
+}
+
+func TestAddAddsEachElement(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		dst, src := b.random(50_003), b.random(50_003)
+		want := make([]float32, len(dst))
+		for i := range want {
+			want[i] = dst[i] + src[i]
+		}
+		b.Add(b.s, b.view(dst), b.view(src))
+		if !sameBits(dst, want) {
+			b.t.Error("not the sums of the elements")
 		}
 	})
 }

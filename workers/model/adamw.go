@@ -26,17 +26,19 @@ func AdamW(ctx context.Context, w, m, v, g []float32, step kernels.AdamWStep) er
 	return s.Sync(ctx)
 }
 
-// SumSquares returns the sum of squares of x in float64, in an order that depends on len(x) only.
-func SumSquares(ctx context.Context, x []float32) (float64, error) {
+// SumSquares returns the sum of squares of each of xs in float64, in an order that depends on its length only.
+func SumSquares(ctx context.Context, xs ...[]float32) ([]float64, error) {
 	b, err := host()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	view, err := b.Wrap(x)
-	if err != nil {
-		return 0, err
+	views := make([]kernels.View, len(xs))
+	for i, x := range xs {
+		if views[i], err = b.Wrap(x); err != nil {
+			return nil, err
+		}
 	}
-	s, sum := b.NewStream(kernels.StreamOptions{}), 0.0
-	b.SumSquares(s, &sum, view, len(x))
-	return sum, s.Sync(ctx)
+	s, sums := b.NewStream(kernels.StreamOptions{}), make([]float64, len(xs))
+	b.SumSquares(s, sums, views)
+	return sums, s.Sync(ctx)
 }

@@ -32,7 +32,7 @@ func (p Plan) withDefaults() (Plan, error) {
 	return p, nil
 }
 
-// part is the gradient and the sums of a subtree.
+// part is the gradient and the sums of a subtree. The gradient of leaves without sequences is nil: a zero that nobody has to add.
 type part struct {
 	gradient *model.Gradient
 	sums     sums
@@ -71,18 +71,27 @@ func (r *reduction) tree(ctx context.Context, from, to, workers int) (part, erro
 	} else if left, leftErr = r.tree(ctx, from, mid, 1); leftErr == nil {
 		right, rightErr = r.tree(ctx, mid, to, 1)
 	}
-	defer r.state.scratch.put(right.gradient)
 	if err := errors.Join(leftErr, rightErr); err != nil {
 		r.state.scratch.put(left.gradient)
+		r.state.scratch.put(right.gradient)
 		return part{}, err
 	}
-	left.gradient.Add(right.gradient)
-	left.sums = left.sums.join(right.sums)
-	return left, nil
+	total := part{gradient: left.gradient, sums: left.sums.join(right.sums)}
+	switch {
+	case left.gradient == nil:
+		total.gradient = right.gradient
+	case right.gradient != nil:
+		left.gradient.Add(right.gradient)
+		r.state.scratch.put(right.gradient)
+	}
+	return total, nil
 }
 
 // leaf accumulates one leaf, micro-batch after micro-batch.
 func (r *reduction) leaf(ctx context.Context, l leaf) (part, error) {
+	if len(l) == 0 {
+		return part{}, nil
+	}
 	p := part{gradient: r.state.scratch.gradient(r.state.Model)}
 	ws := r.state.scratch.workspace()
 	defer r.state.scratch.putWorkspace(ws)

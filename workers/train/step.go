@@ -67,6 +67,9 @@ func Step(ctx context.Context, s *State, b Batch, step int64, obj Objective, opt
 	}
 	defer s.scratch.put(total.gradient)
 	gradient := total.gradient.Tensors()
+	if err := total.gradient.Err(); err != nil {
+		return Metrics{}, fmt.Errorf("train: gradient of step %d: %w", step, err)
+	}
 	norm, err := gradientNorm(ctx, gradient)
 	if err != nil {
 		return Metrics{}, fmt.Errorf("train: gradient norm of step %d: %w", step, err)
@@ -85,12 +88,16 @@ func Step(ctx context.Context, s *State, b Batch, step int64, obj Objective, opt
 
 // gradientNorm sums squares in float64, tensor after tensor.
 func gradientNorm(ctx context.Context, g []model.Tensor) (float64, error) {
+	data := make([][]float32, len(g))
+	for i, t := range g {
+		data[i] = t.Data
+	}
+	squares, err := model.SumSquares(ctx, data...)
+	if err != nil {
+		return 0, err
+	}
 	sum := 0.0
-	for _, t := range g {
-		x, err := model.SumSquares(ctx, t.Data)
-		if err != nil {
-			return 0, err
-		}
+	for _, x := range squares {
 		sum += x
 	}
 	return math.Sqrt(sum), nil

@@ -8,6 +8,7 @@ func (a *asm) packing() {
 	a.roundPair()
 	a.pairRows()
 	a.transpose()
+	a.sumSquares()
 }
 
 // Registers that roundTo needs: the number 0x7fff, the number 1 and the quiet bit of a NaN.
@@ -166,4 +167,25 @@ func fourth(base, stride, triple string, i int) string {
 		return fmt.Sprintf("(%s)(%s*1)", base, triple)
 	}
 	return fmt.Sprintf("(%s)(%s*%d)", base, stride, i%4)
+}
+
+// sumSquares adds the squares of blocks of 16 floats to 16 lanes of float64. A fused multiply-add rounds as a product and a sum, since
+// the product is exact.
+func (a *asm) sumSquares() {
+	a.fn("SumSquares", "x", "blocks", "acc")
+	a.loads("x", "SI", "blocks", "CX", "acc", "DX")
+	a.op("VMOVUPD (DX), Z0")
+	a.op("VMOVUPD 64(DX), Z1")
+	l := a.fresh("loop")
+	a.label(l)
+	a.op("VCVTPS2PD (SI), Z2")
+	a.op("VCVTPS2PD 32(SI), Z3")
+	a.op("VFMADD231PD Z2, Z2, Z0")
+	a.op("VFMADD231PD Z3, Z3, Z1")
+	a.op("ADDQ $64, SI")
+	a.op("DECQ CX")
+	a.op("JNZ %s", l)
+	a.op("VMOVUPD Z0, (DX)")
+	a.op("VMOVUPD Z1, 64(DX)")
+	a.ret()
 }

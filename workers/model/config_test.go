@@ -8,7 +8,7 @@ import (
 )
 
 func TestBothPlacesOfTheRotaryBaseAreRead(t *testing.T) {
-	for folder, want := range map[string]float64{"tied": 10000, "untied": 1000000} {
+	for folder, want := range map[string]float64{"qwen3": 10000, "qwen3-untied": 1000000} {
 		c, err := ReadConfig("testdata/" + folder + "/config.json")
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAConfigOfEveryFamilyReadsBackAsItWasWritten(t *testing.T) {
 }
 
 func TestAConfigThatAsksForOtherMathematicsIsRefusedByItsKey(t *testing.T) {
-	raw, err := os.ReadFile("testdata/tied/config.json")
+	raw, err := os.ReadFile("testdata/qwen3/config.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestAnOptionOfAnotherFamilyIsRefused(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	for _, name := range []string{"tied/config.json", "untied/config.json", "published/Qwen3-14B.json", "published/Llama-3.2-1B.json", "published/SmolLM2-135M.json"} {
+	for _, name := range []string{"qwen3/config.json", "qwen2/config.json", "llama/config.json", "published/Qwen3-14B.json", "published/Llama-3.2-1B.json", "published/SmolLM2-135M.json"} {
 		raw, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			f.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // PrepareModel makes the run's first policy durable: the model folder the user gave, or a freshly initialised model for the
-// tokenizer that curation trained.
+// tokenizer that curation found or trained.
 func (t *Trainer) PrepareModel(ctx context.Context, in FineTuneInput) (FineTuneResult, error) {
 	ctx, progress, stop := beat(ctx)
 	defer stop()

@@ -8,7 +8,8 @@ import (
 	"github.com/restar-rl/restar/workers/tokenizer"
 )
 
-// tokenizer makes the run's tokenizer durable: the one of the user's model folder, or a BPE trained on the run's own text.
+// tokenizer makes the run's tokenizer durable: the one of the folder that the user gave, or a BPE trained on the run's own
+// text.
 func (c *Curation) tokenizer(ctx context.Context, rec Recipe, run string, raw rawSets) (*tokenizer.Tokenizer, error) {
 	folder, err := c.tokenizerFiles(ctx, rec, run, raw)
 	if err != nil {
@@ -29,7 +30,7 @@ func (c *Curation) tokenizer(ctx context.Context, rec Recipe, run string, raw ra
 var tokenizerNames = []string{"tokenizer.json", "tokenizer_config.json"}
 
 func (c *Curation) tokenizerFiles(ctx context.Context, rec Recipe, run string, raw rawSets) (map[string][]byte, error) {
-	if rec.Model.From == "" {
+	if rec.Model.From == "" && rec.Model.Init.Tokenizer == "" {
 		tok, err := tokenizer.Train(raw.texts(rec), rec.Model.Init.Vocab, tokenizer.Markers())
 		if err != nil {
 			return nil, InputError(err)
@@ -50,7 +51,7 @@ func (c *Curation) tokenizerFiles(ctx context.Context, rec Recipe, run string, r
 	return folder, nil
 }
 
-// modelInput names a file of the user's model folder among the run's inputs.
+// modelInput names a file of the user's model or tokenizer folder among the run's inputs.
 func modelInput(name string) string { return "model-" + name }
 
 // texts are what a tokenizer learns from: the demonstrations as whole conversations, prompt included, as the model will read

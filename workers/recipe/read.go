@@ -133,7 +133,11 @@ func explain(err error) error {
 
 // resolve makes every path in the recipe absolute.
 func (r *Recipe) resolve(dir string) {
-	for _, p := range append([]*string{&r.Model.From, &r.Data.Problems, &r.Data.HeldOut, &r.Data.Demos}, pointers(r.Data.Benchmarks)...) {
+	paths := append([]*string{&r.Model.From, &r.Data.Problems, &r.Data.HeldOut, &r.Data.Demos}, pointers(r.Data.Benchmarks)...)
+	if r.Model.Init != nil {
+		paths = append(paths, &r.Model.Init.Tokenizer)
+	}
+	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {
 			if abs, err := filepath.Abs(filepath.Join(dir, *p)); err == nil {
 				*p = abs

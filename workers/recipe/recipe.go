@@ -30,8 +30,10 @@ type Model struct {
 	Init *ModelInit `yaml:"init" json:"init,omitempty"`
 }
 
-// ModelInit is a Qwen3 architecture to initialise from scratch, with a BPE tokenizer trained on the run's own text.
+// ModelInit is a Qwen3 architecture to initialise from scratch, with the tokenizer of a folder or a BPE trained on the run's
+// own text.
 type ModelInit struct {
+	Tokenizer    string  `yaml:"tokenizer" json:"tokenizer,omitempty"` // Hugging Face folder with tokenizer.json; empty: trained
 	Hidden       int     `yaml:"hidden_size" json:"hidden_size"`
 	Layers       int     `yaml:"num_hidden_layers" json:"num_hidden_layers"`
 	Heads        int     `yaml:"num_attention_heads" json:"num_attention_heads"`

@@ -45,6 +45,9 @@ func check(r recipe.Recipe) error {
 	if r.Model.From != "" {
 		errs = append(errs, checkModel(r))
 	}
+	if r.Model.Init != nil && r.Model.Init.Tokenizer != "" {
+		errs = append(errs, checkTokenizer(r))
+	}
 	if r.Data.Problems != "" {
 		errs = append(errs, checkProblems("data.problems", r.Data.Problems, true))
 	}

@@ -71,6 +71,9 @@ func prepare(r recipe.Recipe) (Plan, error) {
 		*u.path = named(body, *u.path)
 		p.files = append(p.files, input{u.name, body})
 	}
+	if r.Model.Init != nil && r.Model.Init.Tokenizer != "" {
+		return p, p.addTokenizer(*r.Model.Init)
+	}
 	if r.Model.From == "" {
 		return p, nil
 	}

@@ -59,7 +59,7 @@ func (t *Trainer) takeSnapshot(ctx context.Context, rec Recipe, in CheckpointInp
 	if err := t.reach(ctx, rec, h, next, progress); err != nil {
 		return nil, fmt.Errorf("state after step %d: %w", in.Step, err)
 	}
-	return encodeState(h.state)
+	return encodeState(ctx, h.state)
 }
 
 func (t *Trainer) writeCheckpoint(ctx context.Context, rec Recipe, run, stage string, step int64, body []byte) error {

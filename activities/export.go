@@ -67,7 +67,7 @@ func (t *Trainer) PublishWeights(ctx context.Context, in BeginStageInput) error 
 	}
 	h := t.lock(in.Run)
 	defer h.mu.Unlock()
-	h.state = nil // the lease is about to belong to another state
+	h.drop() // the lease is about to belong to another state
 	s, err := t.remake(ctx, rec, in.Run, in.From, progress)
 	if err != nil {
 		return err

@@ -46,6 +46,11 @@ func (t *Trainer) FineTuneSteps(ctx context.Context, in FineTuneInput) (FineTune
 	if err := lessons.fit(s.Model.Config.MaxPosition); err != nil {
 		return FineTuneResult{}, InputError(err)
 	}
+	shared := &holding{}
+	if err := t.take(ctx, shared, s, fmt.Sprintf("%s/%s from %d", in.Run, StageSFT, in.From)); err != nil {
+		return FineTuneResult{}, err
+	}
+	defer shared.drop()
 	m := FineTuneMetrics{From: in.From, To: in.To}
 	for step := int64(in.From) + 1; step <= int64(in.To); step++ {
 		if err := t.fineTuneStep(ctx, rec, in.Run, s, lessons.batch(step), step, &m); err != nil {
@@ -97,7 +102,7 @@ func (t *Trainer) saveFineTuned(ctx context.Context, rec Recipe, in FineTuneInpu
 	if err := t.publish(ctx, in.Run, out.Weights, s.Model); err != nil {
 		return out, err
 	}
-	body, err := encodeState(s)
+	body, err := encodeState(ctx, s)
 	if err != nil {
 		return out, err
 	}

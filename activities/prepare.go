@@ -49,7 +49,7 @@ func (t *Trainer) begin(ctx context.Context, rec Recipe, in FineTuneInput, m *mo
 	if err := t.publish(ctx, in.Run, w, m); err != nil {
 		return FineTuneResult{}, err
 	}
-	body, err := encodeState(s)
+	body, err := encodeState(ctx, s)
 	if err != nil {
 		return FineTuneResult{}, err
 	}

@@ -26,7 +26,10 @@ func (t *Trainer) reach(ctx context.Context, rec Recipe, h *holding, in TrainInp
 	if err != nil {
 		return err
 	}
-	h.stage, h.epoch, h.state = in.Stage, epoch, state
+	if err := t.take(ctx, h, state, fmt.Sprintf("%s/%s epoch %d", in.Run, in.Stage, epoch)); err != nil {
+		return err
+	}
+	h.stage, h.epoch = in.Stage, epoch
 	return t.replay(ctx, rec, h, in, progress)
 }
 
@@ -46,7 +49,7 @@ func (t *Trainer) replay(ctx context.Context, rec Recipe, h *holding, in TrainIn
 		}
 		next.StageIndex = in.StageIndex
 		if _, err := t.apply(ctx, rec, h, next, true); err != nil {
-			h.state = nil
+			h.drop()
 			return fmt.Errorf("replay: %w", err)
 		}
 		progress.step()

@@ -33,7 +33,7 @@ func (t *Trainer) BeginStage(ctx context.Context, in BeginStageInput) (Weights, 
 	if begun {
 		return w, nil
 	}
-	body, err := encodeState(first)
+	body, err := encodeState(ctx, first)
 	if err != nil {
 		return w, err
 	}
@@ -63,7 +63,7 @@ func (t *Trainer) remake(ctx context.Context, rec Recipe, run string, w Weights,
 	if err != nil {
 		return nil, err
 	}
-	aside := &holding{snapshots: map[int64][]byte{}}
+	aside := &holding{alone: true, snapshots: map[int64][]byte{}}
 	if err := t.reach(ctx, rec, aside, TrainInput{Run: run, Stage: stage, Step: step + 1}, progress); err != nil {
 		return nil, fmt.Errorf("weights %s: %w", w.Version, err)
 	}

@@ -23,9 +23,17 @@ type Trainer struct {
 	Owner string // this process, for the lease
 	// Faults is told of the named moments of a step: before and after it is applied, and before an activity completes.
 	Faults store.Faults
+	// Ranks share the steps of a training run; nil: this process computes all of them.
+	Ranks Ranks
 
 	mu   sync.Mutex
 	held map[string]*holding // by run
+}
+
+// Ranks are further processes that compute a step together with this one.
+type Ranks interface {
+	// Lead shares s out over a new group of processes of a name. end ends them; s is of no more use then.
+	Lead(ctx context.Context, s *train.State, name string) (end func(), err error)
 }
 
 // holding is what a trainer keeps of one run between steps.
@@ -34,7 +42,31 @@ type holding struct {
 	stage     string
 	epoch     int64 // of the lease under which the state was loaded
 	state     *train.State
+	end       func()           // of the ranks that share the state; nil without
+	alone     bool             // the state is wanted whole, for something else than steps
 	snapshots map[int64][]byte // states that await their checkpoint, encoded, by step
+}
+
+// drop forgets the state and ends its ranks.
+func (h *holding) drop() {
+	if h.end != nil {
+		h.end()
+	}
+	h.state, h.end = nil, nil
+}
+
+// take holds a state that was just loaded, shared out over the trainer's ranks.
+func (t *Trainer) take(ctx context.Context, h *holding, s *train.State, name string) error {
+	h.drop()
+	if t.Ranks != nil && !h.alone {
+		end, err := t.Ranks.Lead(ctx, s, name)
+		if err != nil {
+			return fmt.Errorf("ranks of %s: %w", name, err)
+		}
+		h.end = end
+	}
+	h.state = s
+	return nil
 }
 
 // holding returns the run's slot, locked.
@@ -72,7 +104,7 @@ func (t *Trainer) TrainStep(ctx context.Context, in TrainInput) (TrainResult, er
 	begin := time.Now()
 	out, err := t.apply(ctx, rec, h, in, false)
 	if err != nil {
-		h.state = nil // what the failed attempt left behind is not to be trusted
+		h.drop() // what the failed attempt left behind is not to be trusted
 		return out, err
 	}
 	in.Timings.Train = time.Since(begin).Seconds()
@@ -126,7 +158,7 @@ func (t *Trainer) apply(ctx context.Context, rec Recipe, h *holding, in TrainInp
 	if replay {
 		return out, t.record(ctx, in, out.Metrics, true)
 	}
-	if err := t.snapshot(rec, h, in.Step); err != nil {
+	if err := t.snapshot(ctx, rec, h, in.Step); err != nil {
 		return out, err
 	}
 	if err := t.publish(ctx, in.Run, out.Weights, h.state.Model); err != nil {
@@ -166,11 +198,11 @@ func (t *Trainer) recordTimings(ctx context.Context, in TrainInput) error {
 }
 
 // snapshot keeps the encoded state of a step that is due for a checkpoint.
-func (t *Trainer) snapshot(rec Recipe, h *holding, step int64) error {
+func (t *Trainer) snapshot(ctx context.Context, rec Recipe, h *holding, step int64) error {
 	if step%int64(rec.Checkpoint.Every) != 0 && !lastOfStage(rec, step) {
 		return nil
 	}
-	body, err := encodeState(h.state)
+	body, err := encodeState(ctx, h.state)
 	if err == nil {
 		h.snapshots[step] = body
 	}
@@ -197,6 +229,10 @@ func (t *Trainer) audit(ctx context.Context, run, stage string, step, input int6
 func versionOf(stage string, step int64) string { return fmt.Sprintf("%s-%06d", stage, step) }
 
 // encodeState is a training state as one safetensors file.
-func encodeState(s *train.State) ([]byte, error) {
-	return model.EncodeSafetensors(s.Tensors(), map[string]string{"applied_step": fmt.Sprint(s.AppliedStep)})
+func encodeState(ctx context.Context, s *train.State) ([]byte, error) {
+	tensors, err := s.Tensors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return model.EncodeSafetensors(tensors, map[string]string{"applied_step": fmt.Sprint(s.AppliedStep)})
 }

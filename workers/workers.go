@@ -15,6 +15,7 @@ import (
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/workers/engine"
 	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/ranks"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workflows"
 	"go.temporal.io/sdk/client"
@@ -54,6 +55,9 @@ type Options struct {
 	Log          *slog.Logger
 	KVBytes      int      // memory for the KV cache of one policy; 0 is DefaultKVBytes
 	Sandboxes    []string // base URLs of sandbox services that run tool calls; none: as the recipe says
+	// Ranks is the number of processes that share a trainer's steps: 1 (or 0), 2, 4 or 8. RankCommand starts one of them.
+	Ranks       int
+	RankCommand []string
 }
 
 // DefaultKVBytes holds a full batch of the quickstart's model (256 sequences of 500 tokens at 2 KiB), twice over two policies,
@@ -102,6 +106,11 @@ func Run(ctx context.Context, o Options) error {
 func (o Options) check() error {
 	if len(o.Roles) == 0 {
 		return fmt.Errorf("no role given, want some of %v", Roles())
+	}
+	if o.Ranks > 1 {
+		if err := (ranks.Processes{Count: o.Ranks}).Check(); err != nil {
+			return err
+		}
 	}
 	if model.NumericsID() == "" {
 		return fmt.Errorf("this processor lacks the instruction path that RESTAR_CPU_ISA asks for: unset it")
@@ -160,6 +169,9 @@ func (o Options) host() (*host, func()) {
 		ro:  &activities.Rollouts{Runs: runs, Store: s, Engines: engines, Pools: pools, Faults: o.Faults},
 		sel: &activities.Selection{Runs: runs, Store: s, Faults: o.Faults},
 		sco: &activities.Scoring{Runs: runs, Store: s},
+	}
+	if o.Ranks > 1 {
+		h.tr.Ranks = ranks.Processes{Count: o.Ranks, Command: o.RankCommand, Log: os.Stderr}
 	}
 	return h, func() { engines.Close(); pools.Close() }
 }

@@ -99,10 +99,9 @@ func (h *hunter) pids(v victim, supervisor int) []int {
 	case theRollout:
 		return of("rollout")
 	case theSandbox:
-		if worker := of("rollout"); worker != nil {
-			return firstChild(worker[0])
-		}
-		return nil
+		return firstChild(of("rollout"))
+	case theRank:
+		return firstChild(of("trainer"))
 	}
 	all := []int{supervisor}
 	for _, name := range []string{"devserver", "trainer", "rollout"} {
@@ -111,9 +110,12 @@ func (h *hunter) pids(v victim, supervisor int) []int {
 	return all
 }
 
-// firstChild is a child process of pid, if it has one.
-func firstChild(pid int) []int {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+// firstChild is a child process of a worker, if the worker is there and has one.
+func firstChild(worker []int) []int {
+	if worker == nil {
+		return nil
+	}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", worker[0]))
 	if err != nil {
 		return nil
 	}

@@ -1,7 +1,8 @@
 // Command restar-chaos kills a training run again and again and proves that nothing was lost.
 //
 // It runs a small recipe undisturbed, then runs it again while it kills processes with SIGKILL: the whole tree and each
-// process alone, at named points of the code and at seeded moments. After every kill the same command goes on. At the end
+// process alone, at named points of the code and at seeded moments; two processes share its optimizer steps, one those of the
+// undisturbed run. After every kill the same command goes on. At the end
 // the canonical content of both runs must be the same to the bit, and the audit log must count no trajectory sampled
 // again after it was final and no optimizer step applied twice. A third run is stopped by its user and started again, and
 // must end with the same content too.
@@ -65,7 +66,7 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("undisturbed run: %w", err)
 	}
 	fmt.Printf("undisturbed run: %.0f s\n", calm.took.Seconds())
-	storm := &trial{options: o, dir: filepath.Join(o.dir, "storm")}
+	storm := &trial{options: o, dir: filepath.Join(o.dir, "storm"), ranks: 2}
 	if err := storm.play(ctx, plan(o.seed, o.seeded, calm.took)); err != nil {
 		return fmt.Errorf("disturbed run: %w", err)
 	}

@@ -17,10 +17,11 @@ const (
 	theTrainer    victim = "trainer worker"
 	theRollout    victim = "rollout worker"
 	theSandbox    victim = "sandbox zygote"
+	theRank       victim = "trainer's second rank"
 )
 
 // everyone is the order in which seeded kills choose their victims, so that a few kills reach every kind.
-var everyone = []victim{theRollout, theTree, theTrainer, theServer, theSandbox, theSupervisor}
+var everyone = []victim{theRollout, theTree, theTrainer, theServer, theSandbox, theSupervisor, theRank}
 
 // kill is one planned kill: at a moment of the run, or at a named point that a worker passes.
 type kill struct {

@@ -24,6 +24,7 @@ const (
 type trial struct {
 	*options
 	dir    string
+	ranks  int // processes that share the trainer's steps; 0 is one
 	took   time.Duration
 	killed []string // what was killed, in order
 }
@@ -61,7 +62,7 @@ func (t *trial) once(ctx context.Context, points []string, h *hunter) error {
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, t.binary, "run", t.recipe, "--dir", t.dir, "--run", runName)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "RESTAR_KILL_AT="+strings.Join(points, ","), "RESTAR_KILL_ONCE="+t.marks())
+	cmd.Env = append(os.Environ(), "RESTAR_KILL_AT="+strings.Join(points, ","), "RESTAR_KILL_ONCE="+t.marks(), fmt.Sprintf("RESTAR_RANKS=%d", max(1, t.ranks)))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err

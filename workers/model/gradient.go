@@ -103,3 +103,17 @@ func (g *Gradient) join(head []float32) {
 		b.Download(s, g.joined, sum)
 	})
 }
+
+// Sums lists, for each tensor in the order of Model.Params, the sums that it consists of, sharing their memory: one, or two for a tied
+// embedding. Sums of several gradients are added before Tensors joins them.
+func (g *Gradient) Sums() [][][]float32 {
+	ps := g.config.cut(g.data)
+	out := make([][][]float32, len(ps))
+	for i, p := range ps {
+		out[i] = [][]float32{p.Data}
+	}
+	if g.scattered != nil {
+		out[0] = append(out[0], g.scattered)
+	}
+	return out
+}

@@ -84,7 +84,7 @@ func testObjective() Objective {
 
 // bits is a state's tensors, copied.
 func bits(s *State) []model.Tensor {
-	ts := s.Tensors()
+	ts := s.list(s.M, s.V)
 	for i := range ts {
 		ts[i].Data = slices.Clone(ts[i].Data)
 	}

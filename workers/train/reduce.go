@@ -52,7 +52,19 @@ func (s *State) reduce(ctx context.Context, leaves [Leaves]leaf, obj Objective) 
 		return part{}, err
 	}
 	r := &reduction{state: s, leaves: leaves, obj: obj, plan: plan}
-	return r.tree(ctx, 0, Leaves, plan.Workers)
+	if s.ranks == nil {
+		return r.tree(ctx, 0, Leaves, plan.Workers)
+	}
+	from, to := s.ranks.leaves()
+	p, err := r.tree(ctx, from, to, min(plan.Workers, to-from))
+	if err != nil {
+		return p, err
+	}
+	if p.gradient == nil {
+		p.gradient = absent(s.scratch.gradient(s.Model))
+	}
+	p.sums, err = s.ranks.combine(ctx, p)
+	return p, err
 }
 
 // tree returns the sum over leaves [from, to): left half plus right half. With more than one worker the halves run at once.

@@ -1,9 +1,11 @@
 package train
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,6 +22,7 @@ type State struct {
 	Plan        Plan           // how steps are computed; not part of what is saved
 
 	scratch scratch
+	ranks   *ranks // nil: this process computes all
 	broken  error
 }
 
@@ -33,7 +36,8 @@ func NewState(m *model.Model) *State {
 	return s
 }
 
-// ResetOptimizer zeroes the moments and starts bias correction and schedule again. AppliedStep goes on.
+// ResetOptimizer zeroes the moments and starts bias correction and schedule again. AppliedStep goes on. It is for a state that is not
+// shared out over ranks yet.
 func (s *State) ResetOptimizer() {
 	for i := range s.M {
 		clear(s.M[i].Data)
@@ -52,8 +56,20 @@ const (
 
 const counterBits = 24
 
-// Tensors lists the whole state. Weights and moments share the state's memory: encode or copy them before the next step.
-func (s *State) Tensors() []model.Tensor {
+// Tensors lists the whole state, from all its ranks. Weights and moments share the state's memory: encode or copy them before the next step.
+func (s *State) Tensors(ctx context.Context) ([]model.Tensor, error) {
+	if s.broken != nil {
+		return nil, s.broken
+	}
+	m, v, err := s.moments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.list(m, v), nil
+}
+
+// list names the tensors of a state with these moments.
+func (s *State) list(m, v []model.Tensor) []model.Tensor {
 	var out []model.Tensor
 	add := func(prefix string, ts []model.Tensor) {
 		for _, t := range ts {
@@ -62,8 +78,8 @@ func (s *State) Tensors() []model.Tensor {
 		}
 	}
 	add(weightsPrefix, s.Model.Tensors())
-	add(mPrefix, s.M)
-	add(vPrefix, s.V)
+	add(mPrefix, m)
+	add(vPrefix, v)
 	var c []float32
 	for _, n := range []int64{s.AppliedStep, s.Updates} {
 		c = append(c, float32(n>>counterBits), float32(n&(1<<counterBits-1)))
@@ -81,7 +97,10 @@ func (s *State) LoadTensors(ts []model.Tensor) error {
 		}
 		byName[t.Name] = t
 	}
-	mine := s.Tensors()
+	if s.ranks != nil {
+		return errors.New("train: a state that is shared out over ranks cannot be replaced: load a new one")
+	}
+	mine := s.list(s.M, s.V)
 	for _, want := range mine {
 		got, ok := byName[want.Name]
 		if !ok {

@@ -61,21 +61,39 @@ func Step(ctx context.Context, s *State, b Batch, step int64, obj Objective, opt
 	if err != nil {
 		return Metrics{}, err
 	}
+	if s.ranks != nil {
+		if err := s.announce(ctx, b, step, obj, opt); err != nil {
+			return Metrics{}, err
+		}
+	}
+	m, err := s.step(ctx, work, step, obj, opt)
+	if err != nil && s.ranks != nil && s.broken == nil {
+		return m, s.fail(fmt.Sprintf("computing step %d", step), err)
+	}
+	return m, err
+}
+
+// step is this process's part of a step that has been checked.
+func (s *State) step(ctx context.Context, work [Leaves]leaf, step int64, obj Objective, opt Optimizer) (Metrics, error) {
+	sequences := 0
+	for _, l := range work {
+		sequences += len(l)
+	}
 	total, err := s.reduce(ctx, work, obj)
 	if err != nil {
-		return Metrics{}, fmt.Errorf("train: gradient of step %d over %d sequences: %w", step, len(b.Sequences), err)
+		return Metrics{}, fmt.Errorf("train: gradient of step %d over %d sequences: %w", step, sequences, err)
 	}
 	defer s.scratch.put(total.gradient)
 	gradient := total.gradient.Tensors()
 	if err := total.gradient.Err(); err != nil {
 		return Metrics{}, fmt.Errorf("train: gradient of step %d: %w", step, err)
 	}
-	norm, err := gradientNorm(ctx, gradient)
+	norm, err := s.gradientNorm(ctx, gradient)
 	if err != nil {
 		return Metrics{}, fmt.Errorf("train: gradient norm of step %d: %w", step, err)
 	}
 	m := total.sums.metrics()
-	m.Sequences, m.LearningRate = len(b.Sequences), opt.rate(s.Updates+1)
+	m.Sequences, m.LearningRate = sequences, opt.rate(s.Updates+1)
 	if m.Skipped = unusable(m.Loss, norm); m.Skipped == "" {
 		m.GradNorm = norm
 		if err := s.update(context.WithoutCancel(ctx), gradient, opt, opt.clip(norm)); err != nil {
@@ -87,20 +105,28 @@ func Step(ctx context.Context, s *State, b Batch, step int64, obj Objective, opt
 }
 
 // gradientNorm sums squares in float64, tensor after tensor.
-func gradientNorm(ctx context.Context, g []model.Tensor) (float64, error) {
-	data := make([][]float32, len(g))
-	for i, t := range g {
-		data[i] = t.Data
-	}
-	squares, err := model.SumSquares(ctx, data...)
-	if err != nil {
-		return 0, err
-	}
+func (s *State) gradientNorm(ctx context.Context, g []model.Tensor) (float64, error) {
+	squares, err := s.squares(ctx, g)
 	sum := 0.0
 	for _, x := range squares {
 		sum += x
 	}
-	return math.Sqrt(sum), nil
+	return math.Sqrt(sum), err
+}
+
+func (s *State) squares(ctx context.Context, g []model.Tensor) ([]float64, error) {
+	if s.ranks != nil {
+		return s.ranks.squares(ctx, g)
+	}
+	return model.SumSquares(ctx, vectors(g)...)
+}
+
+func vectors(ts []model.Tensor) [][]float32 {
+	out := make([][]float32, len(ts))
+	for i, t := range ts {
+		out[i] = t.Data
+	}
+	return out
 }
 
 // unusable says why a gradient must not reach the weights.
@@ -116,13 +142,21 @@ func unusable(loss, norm float64) string {
 	return ""
 }
 
-// update applies AdamW to every tensor.
+// update applies AdamW to every tensor, or to those that this rank owns, which it then gives to the others.
 func (s *State) update(ctx context.Context, g []model.Tensor, opt Optimizer, scale float64) error {
-	at := opt.step(s.Updates+1, scale)
-	for i, p := range s.Model.Params() {
+	at, params := opt.step(s.Updates+1, scale), s.Model.Params()
+	for i, p := range params {
+		if s.ranks != nil && !s.ranks.owns(i) {
+			continue
+		}
 		if err := model.AdamW(ctx, p.Data, s.M[i].Data, s.V[i].Data, g[i].Data, at); err != nil {
 			s.broken = fmt.Errorf("train: state is broken by a failed update of %s, load it again: %w", p.Name, err)
 			return s.broken
+		}
+	}
+	if s.ranks != nil {
+		if err := s.ranks.group.AllGather(ctx, s.ranks.shards(of(s.Model.Tensors()))); err != nil {
+			return s.fail("gathering the new weights", err)
 		}
 	}
 	s.Updates++

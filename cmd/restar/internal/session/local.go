@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -125,6 +126,7 @@ func (o *Options) use(at local.Endpoints) {
 // environment hands the stack to a worker process; nothing secret appears on a command line.
 func (o Options) environment() []string {
 	return []string{
+		"RESTAR_RANKS=" + strconv.Itoa(o.Ranks),
 		"RESTAR_TEMPORAL=" + o.Temporal, "RESTAR_NAMESPACE=" + o.Namespace, "RESTAR_S3_ENDPOINT=" + o.S3, "RESTAR_BUCKET=" + o.Bucket,
 		"AWS_REGION=" + o.Region, "AWS_ACCESS_KEY_ID=" + o.accessKey, "AWS_SECRET_ACCESS_KEY=" + o.secretKey,
 	}

@@ -4,8 +4,10 @@ package session
 
 import (
 	"os"
+	"strconv"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/workers/ranks"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/spf13/pflag"
 )
@@ -18,6 +20,7 @@ type Options struct {
 	S3        string // URL
 	Bucket    string
 	Region    string
+	Ranks     int // processes that share the steps of each trainer started here
 	accessKey string
 	secretKey string
 }
@@ -29,6 +32,7 @@ func (o *Options) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Namespace, "namespace", env("RESTAR_NAMESPACE", "default"), "Temporal namespace (RESTAR_NAMESPACE)")
 	fs.StringVar(&o.S3, "s3", os.Getenv("RESTAR_S3_ENDPOINT"), "URL of an S3 endpoint (RESTAR_S3_ENDPOINT); credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	fs.StringVar(&o.Bucket, "bucket", os.Getenv("RESTAR_BUCKET"), "S3 bucket (RESTAR_BUCKET)")
+	fs.IntVar(&o.Ranks, "ranks", envInt("RESTAR_RANKS", 1), "processes that share each step of a trainer started here: 1, 2, 4 or 8 (RESTAR_RANKS); their number changes no bit")
 	fs.StringVar(&o.Region, "region", env("AWS_REGION", "us-east-1"), "S3 region (AWS_REGION)")
 }
 
@@ -39,11 +43,27 @@ func env(name, otherwise string) string {
 	return otherwise
 }
 
+// envInt reads a number from the environment. Text that is no number gives 0, which the flag's own check refuses.
+func envInt(name string, otherwise int) int {
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Local tells whether the embedded stack is meant.
 func (o Options) Local() bool { return o.Temporal == "" }
 
 // complete adds the credentials and refuses half a stack.
 func (o *Options) complete() error {
+	if err := (ranks.Processes{Count: o.Ranks}).Check(); err != nil {
+		return fault.Userf("--ranks (or RESTAR_RANKS): %w", err)
+	}
 	if o.Local() {
 		if o.S3 != "" {
 			return fault.Userf("--s3 %s is given without --temporal; give both for your own stack, or neither for the embedded one", o.S3)

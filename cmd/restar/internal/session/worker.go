@@ -107,7 +107,12 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return workers.Run(ctx, workers.Options{Roles: roles, Client: s.Client, Store: s.Store, Interceptors: between, Faults: faults, Log: log, Sandboxes: o.Sandboxes})
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	return workers.Run(ctx, workers.Options{Roles: roles, Client: s.Client, Store: s.Store, Interceptors: between, Faults: faults, Log: log,
+		Sandboxes: o.Sandboxes, Ranks: o.Ranks, RankCommand: []string{self, "rank"}})
 }
 
 func (o WorkerOptions) roles() ([]workers.Role, error) {

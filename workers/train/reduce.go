@@ -14,6 +14,9 @@ import (
 type Plan struct {
 	Workers     int // subtrees computed at once, which share the processors: 1, 2, 4 or 8; 0 takes 1, as a pass is parallel in itself
 	MicroTokens int // tokens of one forward and backward pass, which bound the memory for activations; 0 takes 2048
+	// Recompute keeps only the layers' inputs of a pass and computes the other activations again: a third more work, and less memory
+	// (model.Workspace.Recompute).
+	Recompute bool
 }
 
 // defaultMicroTokens is where longer passes gain no more speed on a CPU: 512 to 4096 differ by a few per cent.
@@ -107,7 +110,7 @@ func (r *reduction) leaf(ctx context.Context, l leaf) (part, error) {
 	p := part{gradient: r.state.scratch.gradient(r.state.Model)}
 	ws := r.state.scratch.workspace()
 	defer r.state.scratch.putWorkspace(ws)
-	ws.Threads = max(1, runtime.GOMAXPROCS(0)/r.plan.Workers)
+	ws.Threads, ws.Recompute = max(1, runtime.GOMAXPROCS(0)/r.plan.Workers), r.plan.Recompute
 	for _, micro := range l.micro(r.plan.MicroTokens) {
 		coef := func(logp, entropy []float32) ([]float32, error) {
 			return micro.coefficients(r.obj, &p.sums, logp, entropy), nil

@@ -20,7 +20,8 @@ func TestPackingWorkersAndOrderChangeNoBit(t *testing.T) {
 	slices.Reverse(reversed.Sequences)
 	var want []model.Tensor
 	var metrics Metrics
-	for _, plan := range []Plan{{1, 1 << 30}, {1, 64}, {1, 256}, {1, 1}, {2, 256}, {4, 64}, {8, 100}, {}} {
+	for _, plan := range []Plan{{Workers: 1, MicroTokens: 1 << 30}, {MicroTokens: 64}, {MicroTokens: 256, Recompute: true}, {MicroTokens: 1}, {Workers: 2, MicroTokens: 256},
+		{Workers: 4, MicroTokens: 64, Recompute: true}, {Workers: 8, MicroTokens: 100}, {}} {
 		for _, batch := range []Batch{b, reversed} {
 			s := NewState(tinyModel(t, 1))
 			s.Plan = plan
@@ -428,7 +429,7 @@ func BenchmarkStep(b *testing.B) {
 		batch.Sequences = append(batch.Sequences, s)
 		tokens += n
 	}
-	for _, plan := range []Plan{{1, 4096}, {1, 1024}, {2, 1024}} {
+	for _, plan := range []Plan{{MicroTokens: 4096}, {MicroTokens: 1024}, {MicroTokens: 1024, Recompute: true}, {Workers: 2, MicroTokens: 1024}} {
 		b.Run(fmt.Sprintf("%+v", plan), func(b *testing.B) {
 			s := NewState(m)
 			s.Plan = plan

@@ -32,21 +32,41 @@ func (t *Tokenizer) Frame(ids []int32) []int32 {
 	return append(framed, t.frame.after...)
 }
 
-// segment is a stretch of a conversation. In trusted text added tokens are ids; in foreign text nothing is.
+// segment is a stretch of a conversation, and which added tokens are ids in it.
 type segment struct {
-	text    string
-	trusted bool
+	text  string
+	trust trust
+}
+
+type trust int
+
+const (
+	foreign  trust = iota // none: somebody else's text
+	rendered              // those that are not special, such as <tool_call>: an assistant's words that somebody hands back
+	own                   // all: this program's text
+)
+
+// markers returns what is looked for in a segment, nil for nothing.
+func (t *Tokenizer) markers(of trust) *matcher {
+	switch of {
+	case own:
+		return t.all
+	case rendered:
+		return t.plain
+	}
+	return nil
 }
 
 // appendSegments encodes segments as one text: what lies between two added tokens is encoded as a whole, across segments.
 func (t *Tokenizer) appendSegments(ids []int32, segments ...segment) []int32 {
 	var run strings.Builder
 	for _, s := range segments {
-		if !s.trusted {
+		markers := t.markers(s.trust)
+		if markers == nil {
 			run.WriteString(s.text)
 			continue
 		}
-		t.all.cut(validUTF8(s.text),
+		markers.cut(validUTF8(s.text),
 			func(between string) { run.WriteString(between) },
 			func(a AddedToken) {
 				ids = append(t.appendText(ids, run.String(), t.foreign), a.ID)

@@ -46,19 +46,22 @@ const (
 // Template renders rStar2 conversations. System, the tools and Instruction are this program's own words, in which markers
 // are markers; questions and tool output are foreign, and nothing they say becomes a marker.
 type Template struct {
-	System      string // "" is DefaultSystem
-	Instruction string // "" is DefaultInstruction
-	Tools       []Tool // none: the system turn is System alone
+	System      string   // "" is DefaultSystem
+	Instruction string   // "" is DefaultInstruction
+	Tools       []Tool   // none, and no Schemas: the system turn is System alone
+	Schemas     []string // further tools as lines of JSON (Compact)
 }
 
 // Role says who wrote a turn after the first user turn.
 const (
 	RoleAssistant = "assistant"
 	RoleTool      = "tool"
+	RoleUser      = "user"
 )
 
 // Turn is one message after the question. An assistant's text begins right after the opening <reason> and ends before
-// <|im_end|>; a tool's text is one tool response. Neighbouring tool turns share one user block.
+// <|im_end|>; a tool's text is one tool response. Neighbouring tool turns share one user block. The instruction stands before
+// the first question only.
 type Turn struct {
 	Role string
 	Text string
@@ -73,17 +76,20 @@ func (tpl Template) promptSegments(question string) []segment {
 		instruction = DefaultInstruction
 	}
 	before := TurnStart + "system\n" + system + tpl.toolsBlock() + TurnEnd + "\n" + TurnStart + "user\n" + instruction
-	return []segment{{before, true}, {question, false}, {TurnEnd + "\n" + assistantOpen, true}}
+	return []segment{{before, own}, {question, foreign}, {TurnEnd + "\n" + assistantOpen, own}}
 }
 
 func (tpl Template) toolsBlock() string {
-	if len(tpl.Tools) == 0 {
+	if len(tpl.Tools)+len(tpl.Schemas) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(toolsOpen)
 	for _, tool := range tpl.Tools {
 		b.WriteString(tool.Schema() + "\n")
+	}
+	for _, schema := range tpl.Schemas {
+		b.WriteString(schema + "\n")
 	}
 	return b.String() + toolsClose
 }
@@ -97,12 +103,25 @@ func (tpl Template) PromptIDs(t *Tokenizer, question string) []int32 {
 }
 
 func toolBlockSegments(responses []string) []segment {
-	segments := []segment{{"\n" + TurnStart + "user", true}}
+	segments := []segment{{"\n" + TurnStart + "user", own}}
 	for _, r := range responses {
 		segments = append(segments,
-			segment{"\n" + ToolResponseOpen + "\n", true}, segment{r, false}, segment{"\n" + ToolResponseClose, true})
+			segment{"\n" + ToolResponseOpen + "\n", own}, segment{r, foreign}, segment{"\n" + ToolResponseClose, own})
 	}
-	return append(segments, segment{TurnEnd + "\n" + assistantOpen, true})
+	return append(segments, segment{TurnEnd + "\n" + assistantOpen, own})
+}
+
+func userBlockSegments(text string) []segment {
+	return []segment{{"\n" + TurnStart + "user\n", own}, {text, foreign}, {TurnEnd + "\n" + assistantOpen, own}}
+}
+
+// UserBlock returns what follows an assistant's <|im_end|> when the user says more: the line break between turns, the user's
+// turn and the next assistant turn up to its opening <reason>.
+func UserBlock(text string) string { return join(userBlockSegments(text)) }
+
+// UserBlockIDs returns UserBlock in ids: markers as ids, the text with added tokens off.
+func UserBlockIDs(t *Tokenizer, text string) []int32 {
+	return t.appendSegments(nil, userBlockSegments(text)...)
 }
 
 // ToolBlock returns what follows an assistant's <|im_end|> when its calls were answered: the line break that the template
@@ -118,8 +137,21 @@ func ToolBlockIDs(t *Tokenizer, responses []string) []int32 {
 func (tpl Template) Text(question string, turns []Turn) string {
 	var b strings.Builder
 	b.WriteString(tpl.Prompt(question))
-	tpl.walk(turns, func(assistant string) { b.WriteString(assistant + TurnEnd) }, func(tools []string) { b.WriteString(ToolBlock(tools)) })
+	walk(turns, func(assistant string) { b.WriteString(assistant + TurnEnd) },
+		func(block []segment) { b.WriteString(join(block)) })
 	return b.String()
+}
+
+// History returns a conversation in ids whose assistant turns come from outside: added tokens that are not special are ids in
+// them, so that what the model wrote keeps its ids where its text determines them, and no turn marker can be forged. The last
+// turn is a user's or a tool's, or there is none, and the ids end with the opening <reason> of the turn to sample.
+func (tpl Template) History(t *Tokenizer, question string, turns []Turn) []int32 {
+	segments := tpl.promptSegments(question)
+	walk(turns, func(assistant string) {
+		segments = append(segments, segment{assistant, rendered}, segment{TurnEnd, own})
+	},
+		func(block []segment) { segments = append(segments, block...) })
+	return t.appendSegments(nil, segments...)
 }
 
 // Conversation returns a whole conversation in ids, and a mask of the same length with 1 for what the assistant writes
@@ -134,24 +166,28 @@ func (tpl Template) Conversation(t *Tokenizer, question string, turns []Turn) (i
 			mask = append(mask, m)
 		}
 	}
-	tpl.walk(turns,
+	walk(turns,
 		func(assistant string) { grow(t.EncodeWithSpecials(assistant+TurnEnd), 1) },
-		func(tools []string) { grow(ToolBlockIDs(t, tools), 0) })
+		func(block []segment) { grow(t.appendSegments(nil, block...), 0) })
 	return ids, mask
 }
 
-// walk calls assistant for each assistant turn and tools for each row of neighbouring tool turns.
-func (tpl Template) walk(turns []Turn, assistant func(string), tools func([]string)) {
+// walk calls assistant for each assistant turn and block for what stands between two of them: each row of neighbouring tool
+// turns, each user turn.
+func walk(turns []Turn, assistant func(string), block func([]segment)) {
 	var responses []string
 	for i, turn := range turns {
-		if turn.Role == RoleAssistant {
+		switch turn.Role {
+		case RoleAssistant:
 			assistant(turn.Text)
-			continue
-		}
-		responses = append(responses, turn.Text)
-		if i+1 == len(turns) || turns[i+1].Role == RoleAssistant {
-			tools(responses)
-			responses = nil
+		case RoleUser:
+			block(userBlockSegments(turn.Text))
+		default:
+			responses = append(responses, turn.Text)
+			if i+1 == len(turns) || turns[i+1].Role != turn.Role {
+				block(toolBlockSegments(responses))
+				responses = nil
+			}
 		}
 	}
 }

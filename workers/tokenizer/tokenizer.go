@@ -33,6 +33,7 @@ type Tokenizer struct {
 	early   *matcher // added tokens that are looked for in the text as it stands
 	late    *matcher // those that are looked for in normalised text
 	all     *matcher
+	plain   *matcher // added tokens that are not special
 
 	file   []byte // tokenizer.json as read, nil if made here
 	config []byte // tokenizer_config.json as read, nil if made here
@@ -172,6 +173,7 @@ func (t *Tokenizer) setAdded(ids map[string]int32) error {
 	as := func(a AddedToken) string { return a.Content }
 	late := func(a AddedToken) bool { return a.Normalized }
 	t.all = newMatcher(t.added, as)
+	t.plain = newMatcher(slices.DeleteFunc(slices.Clone(t.added), func(a AddedToken) bool { return a.Special }), as)
 	t.early = newMatcher(slices.DeleteFunc(slices.Clone(t.added), late), as)
 	t.late = newMatcher(slices.DeleteFunc(slices.Clone(t.added), func(a AddedToken) bool { return !late(a) }),
 		func(a AddedToken) string { return t.normalise(a.Content) })

@@ -116,6 +116,15 @@ func quote(s string) string {
 	return string(b)
 }
 
+// Compact returns JSON on one line in the order of its keys, spaced as Python's json.dumps does.
+func Compact(body []byte) (string, error) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, body); err != nil {
+		return "", err
+	}
+	return spaced(b.Bytes()), nil
+}
+
 // spaced puts a space after every ':' and ',' of compact JSON that is not inside a string.
 func spaced(compact []byte) string {
 	var b bytes.Buffer

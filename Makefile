@@ -10,7 +10,7 @@ ROOT  := $(CURDIR)
 CACHE := $(ROOT)/.cache
 RUN   ?= .run/quickstart
 
-.PHONY: quickstart test build lint clean race chaos-short bench-quickstart prerequisites check workflowcheck unit
+.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine prerequisites check workflowcheck unit
 
 quickstart: prerequisites build
 	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN) --figures .bench/quickstart.json
@@ -49,6 +49,12 @@ chaos-short: build
 bench-quickstart: build
 	rm -rf .run/bench
 	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir .run/bench --figures .bench/quickstart.json --require-gain 20
+
+# Kernels, training step and sampling beside PyTorch, oneDNN and llama.cpp, which the first run installs into .cache/peers.
+bench-engine: prerequisites
+	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
+	@.ci/peers/install.sh $(CACHE)/peers
+	bin/restar-bench engine
 
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...

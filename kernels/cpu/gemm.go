@@ -12,9 +12,10 @@ const (
 	tileRows   = 12  // rows of a register tile: 12*2 accumulators of 32 registers
 	rowChunk   = 96  // rows of A that stay in the second-level cache while panels pass
 	colChunk   = 48  // columns of a transposed A that are packed side by side: four register tiles
-	inner      = 512 // inner block, in words: a panel of B of 64 KiB, a tile of A of 24 KiB
+	inner      = 1024 // inner block, in words: a panel of B of 64 KiB, a tile of A of 24 KiB
 	smallFlops = 1 << 17
 	packFrom   = 48 // rows of A from which packing a plain B pays
+	spreadFrom = 4  // panels from which moving rows of A apart pays
 )
 
 // Scratch slots of a worker that this file and its neighbours use.
@@ -185,6 +186,9 @@ func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
 	n := p.size.N
 	for k0 := 0; k0 < p.size.K; k0 += inner {
 		t := p.tile(m0, m1, k0)
+		if p.aliased() && j1-j0 >= spreadFrom {
+			spread(w, &t)
+		}
 		for j := j0; j < j1; j++ {
 			t.n = min(panel, n-j*panel)
 			t.b = unsafe.Pointer(&p.b[j*p.jump+p.innerB(k0)])
@@ -192,6 +196,21 @@ func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
 			b.panel(p, &t, k0)
 		}
 	}
+}
+
+// aliased reports whether the rows of a lie a multiple of 4 KiB apart, so that a tile's rows share one set of the first-level cache, which
+// holds fewer lines than a tile has rows.
+func (p *product) aliased() bool { return !p.transposed && p.lda%1024 == 0 && p.size.M > 1 }
+
+// spread copies a block of rows to where they share no set.
+func spread(w *worker, t *tile) {
+	const line = 16 // words of a cache line
+	ld := t.k + line
+	a := w.buffer(packedA, t.m*ld)
+	for i := range t.m {
+		copy(a[i*ld:i*ld+t.k], unsafe.Slice((*float32)(unsafe.Add(t.a, uintptr(i)*t.lda)), t.k))
+	}
+	t.a, t.lda = unsafe.Pointer(&a[0]), 4*uintptr(ld)
 }
 
 // tile is what the panels of rows [m0, m1) and the inner block at k0 have in common.

@@ -117,26 +117,16 @@ func rolloutOf(id string) string {
 }
 
 func (c *Client) request(ctx context.Context, call sandbox.Call, key string) ([]byte, error) {
-	l, d := call.Limits, c.opt.Limits
-	pick := func(a, b time.Duration) int64 {
-		if a == 0 {
-			a = b
-		}
-		return a.Milliseconds()
-	}
-	or := func(a, b int) int {
-		if a == 0 {
-			return b
-		}
-		return a
-	}
-	q := wire.Request{CallID: key, RolloutID: rolloutOf(call.ID), Code: call.Code, Stdin: call.Stdin, Seed: call.Seed, Isolation: string(c.opt.Tier),
-		Limits: wire.Limits{CPUMs: pick(l.CPU, d.CPU), WallMs: pick(l.Wall, d.Wall), MemoryMB: or(l.MemoryMB, d.MemoryMB),
-			Pids: or(l.Pids, d.Pids), TmpKB: or(l.TmpKB, d.TmpKB), OutputKB: or(l.OutputKB, d.OutputKB)}}
+	q := wire.Request{CallID: key, RolloutID: rolloutOf(call.ID), Code: call.Code, Stdin: call.Stdin, Seed: call.Seed,
+		Isolation: string(c.opt.Tier), Limits: limitsOf(call.Limits.WithDefaults(c.opt.Limits))}
 	if at, ok := ctx.Deadline(); ok {
 		q.DeadlineMs = max(time.Until(at).Milliseconds(), 1)
 	}
 	return json.Marshal(q)
+}
+
+func limitsOf(l sandbox.Limits) wire.Limits {
+	return wire.Limits{CPUMs: l.CPU.Milliseconds(), WallMs: l.Wall.Milliseconds(), MemoryMB: l.MemoryMB, Pids: l.Pids, Cores: l.Cores, TmpKB: l.TmpKB, OutputKB: l.OutputKB}
 }
 
 // resultOf reads a completed result.
@@ -144,8 +134,9 @@ func resultOf(r wire.Result) sandbox.Result {
 	d := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 	return sandbox.Result{
 		Status: sandbox.Status(r.Status), ExitCode: r.ExitCode, Signal: r.Signal, Stdout: r.Stdout, Stderr: r.Stderr,
-		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		CPU: d(r.Timing.CPUMs), Wall: d(r.Timing.RunMs), Queue: d(r.Timing.QueueMs), PeakKB: r.PeakKB, Tier: sandbox.Tier(r.Tier),
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
+		CPU: d(r.Timing.CPUMs), InitCPU: d(r.Timing.InitMs), Wall: d(r.Timing.RunMs), Queue: d(r.Timing.QueueMs),
+		PeakKB: r.PeakKB, Faults: r.PageFaults, Tier: sandbox.Tier(r.Tier), Profile: r.Profile, SessionEnded: r.SessionEnded,
 	}
 }
 

@@ -86,7 +86,8 @@ func failing(context.Context, sandbox.Call) (sandbox.Result, error) {
 
 func TestARemoteResultIsTheLocalOne(t *testing.T) {
 	want := sandbox.Result{Status: sandbox.Killed, Signal: 6, ExitCode: 3, Stdout: "é<&\x00", Stderr: "e", StdoutTruncated: true, StderrTruncated: true,
-		CPU: 1234 * time.Microsecond, Wall: 5678 * time.Microsecond, PeakKB: 9, Tier: sandbox.TierB}
+		CPU: 1234 * time.Microsecond, Wall: 5678 * time.Microsecond, PeakKB: 9, Tier: sandbox.TierB,
+		StdoutBytes: 77, StderrBytes: 88, InitCPU: 12 * time.Microsecond, Faults: 5, Profile: "lite", SessionEnded: true}
 	var got sandbox.Call
 	url := serve(t, runnerFunc(func(_ context.Context, c sandbox.Call) (sandbox.Result, error) { got = c; return want, nil }), service.Options{Tier: sandbox.TierB}, nil)
 	c := dial(t, Options{Endpoints: []string{url}, Tier: sandbox.TierB, Limits: sandbox.Limits{MemoryMB: 99}})

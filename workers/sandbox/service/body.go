@@ -88,7 +88,7 @@ func (s *Service) fail(w http.ResponseWriter, err error) {
 		code = http.StatusRequestEntityTooLarge
 		w.Header().Set("Connection", "close")
 		err = fmt.Errorf("%w, the limit is %d bytes", err, s.desk.opt.MaxBody)
-	case errors.Is(err, errOtherProgram):
+	case errors.Is(err, errOtherProgram), errors.Is(err, errTaken):
 		code = http.StatusConflict
 	}
 	reply(w, code, wire.Error{Error: err.Error()})

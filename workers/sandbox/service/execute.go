@@ -32,16 +32,20 @@ func (d *desk) execute(t *ticket, queue time.Duration) outcome {
 	defer span.End()
 	began := time.Now()
 	o := outcome{queue: queue}
+	runner, tries := d.opt.Runner, d.opt.Attempts
+	if t.on != nil {
+		runner, tries = t.on, 1 // a failure ends the session: nothing is left to try again on
+	}
 	for o.attempts = 1; ; o.attempts++ {
 		var err error
-		o.result, err = d.opt.Runner.Run(ctx, t.call)
+		o.result, err = runner.Run(ctx, t.call)
 		o.settle(ctx, err)
 		if o.status != wire.InfraError {
 			break
 		}
 		d.opt.Log.Warn("sandbox: the sandbox failed a call", "call", t.call.ID, "attempt", o.attempts, "error", err)
 		d.meters.failed.Inc()
-		if o.attempts >= d.opt.Attempts {
+		if o.attempts >= tries {
 			break
 		}
 		select {
@@ -68,6 +72,8 @@ func (o *outcome) settle(ctx context.Context, err error) {
 	case ctx.Err() != nil:
 		cause := context.Cause(ctx)
 		o.status, o.reason, o.retry = wire.Cancelled, cause.Error(), again(cause)
+	case errors.Is(err, sandbox.ErrSessionEnded):
+		o.status, o.reason = wire.Rejected, err.Error()
 	case errors.Is(err, sandbox.ErrInfrastructure), errors.Is(err, sandbox.ErrClosed):
 		o.status, o.reason, o.retry = wire.InfraError, err.Error(), true
 	default:

@@ -42,6 +42,10 @@ const (
 	invalidInput  = "invalid_input"
 )
 
+// scriptEnd makes a program end with a statement: code-judge runs files, which echo nothing, and the sandbox would echo the
+// value of a last expression. It too appends lines of its own.
+const scriptEnd = "\n\npass\n"
+
 // batchWindow is how many calls of one batch wait at once: enough to keep a node busy, so that a batch of thousands does not
 // fill the queue.
 const batchWindow = 256
@@ -165,7 +169,7 @@ func (m *meeting) ticketOf(sub submission) *ticket {
 	l := m.desk.opt.Judge.Limits
 	t := &ticket{
 		rollout: m.rollout, ctx: m.trace, startBy: m.startBy, digest: digestOf(sub.solution, sub.input),
-		call: sandbox.Call{ID: sub.id, Code: sub.solution, Stdin: sub.input, Limits: l, Seed: 0},
+		call: sandbox.Call{ID: sub.id, Code: sub.solution + scriptEnd, Stdin: sub.input, Limits: l},
 	}
 	t.class, _ = classOf(l) // checked when the service was made
 	if sub.named {

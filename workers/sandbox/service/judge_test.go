@@ -23,7 +23,8 @@ type program struct {
 
 func programs(p map[string]program) sandbox.Runner {
 	return runnerFunc(func(_ context.Context, c sandbox.Call) (sandbox.Result, error) {
-		return p[c.Code].result, p[c.Code].err
+		q := p[strings.TrimSuffix(c.Code, scriptEnd)]
+		return q.result, q.err
 	})
 }
 
@@ -170,7 +171,7 @@ func TestPublishedRolloutsReadTheSameTexts(t *testing.T) {
 
 func TestABatchIsAnsweredInOrder(t *testing.T) {
 	n := start(t, Options{Runner: runnerFunc(func(_ context.Context, c sandbox.Call) (sandbox.Result, error) {
-		return sandbox.Result{Status: sandbox.Success, Stdout: c.Code}, nil
+		return sandbox.Result{Status: sandbox.Success, Stdout: strings.TrimSuffix(c.Code, scriptEnd)}, nil
 	}), MaxQueued: 10}) // far fewer than the batch has: it feeds them as there is room
 	var subs []any
 	for i := range 600 {

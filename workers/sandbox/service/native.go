@@ -30,6 +30,11 @@ func (s *Service) execute(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		t, err = s.ticket(r, q)
 	}
+	s.serve(w, r, t, charged, err)
+}
+
+// serve runs a ticket and answers. It gives back what was charged for the request's body.
+func (s *Service) serve(w http.ResponseWriter, r *http.Request, t *ticket, charged int64, err error) {
 	joined := false
 	if err == nil {
 		t, joined, err = s.admit(t)
@@ -39,11 +44,10 @@ func (s *Service) execute(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	o, ok := s.desk.await(r.Context(), t)
-	if !ok {
-		return // the client went away
+	id := strings.TrimPrefix(t.key, nativePrefix)
+	if o, ok := s.desk.await(r.Context(), t); ok { // otherwise the client went away
+		reply(w, http.StatusOK, s.result(id, o, joined))
 	}
-	reply(w, http.StatusOK, s.result(q.CallID, o, joined))
 }
 
 // batch serves native calls whose results are sent as they end, one a line.
@@ -123,8 +127,10 @@ func nativeKey(id string) string {
 	if id == "" {
 		return ""
 	}
-	return "native " + id
+	return nativePrefix + id
 }
+
+const nativePrefix = "native "
 
 // strict decodes one JSON value and nothing else.
 func strict(body []byte, v any) error {
@@ -195,7 +201,7 @@ func (s *Service) admit(t *ticket) (*ticket, bool, error) {
 // limits completes and checks the limits of a native request.
 func (s *Service) limits(q wire.Limits) (sandbox.Limits, error) {
 	l := sandbox.Limits{CPU: time.Duration(q.CPUMs) * time.Millisecond, Wall: time.Duration(q.WallMs) * time.Millisecond,
-		MemoryMB: q.MemoryMB, Pids: q.Pids, TmpKB: q.TmpKB, OutputKB: q.OutputKB}
+		MemoryMB: q.MemoryMB, Pids: q.Pids, Cores: q.Cores, TmpKB: q.TmpKB, OutputKB: q.OutputKB}
 	if q.Class != "" {
 		c, err := parseClass(q.Class)
 		if err != nil {
@@ -218,8 +224,9 @@ func (s *Service) result(id string, o outcome, joined bool) wire.Result {
 	r := o.result
 	return wire.Result{
 		CallID: id, Status: o.status, Reason: o.reason, ExitCode: r.ExitCode, Signal: r.Signal, Stdout: r.Stdout, Stderr: r.Stderr,
-		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		Timing: wire.Timing{QueueMs: ms(o.queue), RunMs: ms(cmp.Or(r.Wall, o.run)), CPUMs: ms(r.CPU)}, PeakKB: r.PeakKB,
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
+		Timing: wire.Timing{QueueMs: ms(o.queue), RunMs: ms(cmp.Or(r.Wall, o.run)), CPUMs: ms(r.CPU), InitMs: ms(r.InitCPU)},
+		PeakKB: r.PeakKB, PageFaults: r.Faults, Profile: r.Profile, SessionEnded: r.SessionEnded,
 		Retryable: o.retry, Attempts: o.attempts, Joined: joined, Node: s.desk.opt.Node, Tier: string(s.desk.opt.Tier),
 	}
 }

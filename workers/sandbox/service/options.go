@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ type Options struct {
 	Limits  sandbox.Limits // of native calls that leave them out; default class S and sandbox.DefaultLimits
 	Node    string         // name of this node in results; default the host's name
 	Tier    sandbox.Tier   // isolation that calls get, told to clients
+	// Sessions opens sessions; nil serves none. *sandbox.Pool does.
+	Sessions Sessions
 	// Healthy says why the runner cannot serve, nil where it can. Default: always healthy.
 	Healthy func() error
 
@@ -36,6 +39,11 @@ type Options struct {
 	Log         *slog.Logger
 	Tracer      trace.Tracer
 	memoryBytes func() (int64, error) // available memory; for tests
+}
+
+// Sessions opens sessions: processes that keep their state from cell to cell.
+type Sessions interface {
+	Open(ctx context.Context, o sandbox.SessionOptions) (sandbox.Session, error)
 }
 
 // JudgeOptions configures the code-judge face. The defaults are rStar2's deployment of it.
@@ -105,10 +113,7 @@ func (o JudgeOptions) resolve() JudgeOptions {
 // complete fills the zero fields of l from each of the others in turn.
 func complete(l sandbox.Limits, others ...sandbox.Limits) sandbox.Limits {
 	for _, d := range others {
-		l = sandbox.Limits{
-			CPU: cmp.Or(l.CPU, d.CPU), Wall: cmp.Or(l.Wall, d.Wall), MemoryMB: cmp.Or(l.MemoryMB, d.MemoryMB),
-			Pids: cmp.Or(l.Pids, d.Pids), TmpKB: cmp.Or(l.TmpKB, d.TmpKB), OutputKB: cmp.Or(l.OutputKB, d.OutputKB),
-		}
+		l = l.WithDefaults(d)
 	}
 	return l
 }

@@ -11,9 +11,10 @@ import (
 
 // Service answers HTTP. It owns no socket: see Serve.
 type Service struct {
-	desk   *desk
-	meters *meters
-	mux    *http.ServeMux
+	desk     *desk
+	meters   *meters
+	sessions sessions
+	mux      *http.ServeMux
 }
 
 // New makes a service. Its runner stays the caller's to close, after Drain.
@@ -36,6 +37,9 @@ func (s *Service) routes() {
 	s.mux.HandleFunc("POST "+wire.ExecutePath, s.execute)
 	s.mux.HandleFunc("POST "+wire.BatchPath, s.batch)
 	s.mux.HandleFunc("DELETE "+wire.CallPath+"{id...}", s.cancelCall)
+	s.mux.HandleFunc("POST "+wire.SessionPath, s.openSession)
+	s.mux.HandleFunc("POST "+wire.SessionPath+"/{id}/execute", s.executeCell)
+	s.mux.HandleFunc("DELETE "+wire.SessionPath+"/{id}", s.closeSession)
 	s.mux.HandleFunc("GET "+wire.StatusPath, s.nativeStatus)
 	for _, kind := range []string{"run", "judge"} {
 		s.mux.HandleFunc("POST /"+kind, s.judgeOne(kind == "judge"))
@@ -54,9 +58,13 @@ func (s *Service) routes() {
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Drain takes nothing new from now on, rejects what waits, and returns when the running calls have ended. When ctx ends first
-// they are killed, and the error says so.
-func (s *Service) Drain(ctx context.Context) error { return s.desk.drain(ctx) }
+// Drain takes nothing new from now on, rejects what waits, and returns when the running calls have ended and the sessions are
+// closed. When ctx ends first the calls are killed, and the error says so.
+func (s *Service) Drain(ctx context.Context) error {
+	err := s.desk.drain(ctx)
+	s.sessions.closeAll()
+	return err
+}
 
 func (s *Service) ready(w http.ResponseWriter, _ *http.Request) {
 	err := s.desk.opt.Healthy()

@@ -22,10 +22,11 @@ type ticket struct {
 	digest  digest // of what was asked
 	rollout string
 	class   class
-	call    sandbox.Call // emptied at the end
-	bytes   int64        // charged to the budget
-	startBy time.Time    // leaves the queue unstarted then; zero for never
-	endBy   time.Time    // is killed then; zero for never
+	call    sandbox.Call   // emptied at the end
+	on      sandbox.Runner // a session; nil for the pool
+	bytes   int64          // charged to the budget
+	startBy time.Time      // leaves the queue unstarted then; zero for never
+	endBy   time.Time      // is killed then; zero for never
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	begun   time.Time

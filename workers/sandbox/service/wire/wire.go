@@ -44,6 +44,7 @@ type Limits struct {
 	WallMs   int64  `json:"wall_ms,omitempty"`
 	MemoryMB int    `json:"memory_mb,omitempty"`
 	Pids     int    `json:"pids,omitempty"`
+	Cores    int    `json:"cores,omitempty"` // of CPU bandwidth for the whole tree
 	TmpKB    int    `json:"tmp_kb,omitempty"`
 	OutputKB int    `json:"output_kb,omitempty"` // kept of stdout and of stderr each
 }
@@ -59,7 +60,12 @@ type Result struct {
 	Stderr          string `json:"stderr"`
 	StdoutTruncated bool   `json:"stdout_truncated,omitempty"`
 	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
+	StdoutBytes     int64  `json:"stdout_bytes,omitempty"` // written in all, also what was not kept
+	StderrBytes     int64  `json:"stderr_bytes,omitempty"`
 	Timing          Timing `json:"timing"`
+	PageFaults      int64  `json:"page_faults,omitempty"` // minor faults of the whole tree
+	Profile         string `json:"profile,omitempty"`     // of the interpreter it was forked from
+	SessionEnded    bool   `json:"session_ended,omitempty"`
 	PeakKB          int64  `json:"peak_kb,omitempty"`
 	Retryable       bool   `json:"retryable,omitempty"` // the call did not complete and may be sent to another node
 	RetryAfterMs    int64  `json:"retry_after_ms,omitempty"`
@@ -73,7 +79,20 @@ type Result struct {
 type Timing struct {
 	QueueMs float64 `json:"queue_ms"`
 	RunMs   float64 `json:"run_ms"`
-	CPUMs   float64 `json:"cpu_ms"`
+	CPUMs   float64 `json:"cpu_ms"`                // of the program's tree
+	InitMs  float64 `json:"init_cpu_ms,omitempty"` // CPU of building its namespaces and reaping it
+}
+
+// Session asks for a process that keeps its state from cell to cell. A cell is a Request to its execute path; of its limits
+// only cpu_ms, wall_ms and output_kb are the cell's.
+type Session struct {
+	SessionID string `json:"session_id,omitempty"` // made up when empty
+	RolloutID string `json:"rollout_id,omitempty"`
+	Seed      uint64 `json:"seed,omitempty"`
+	Limits    Limits `json:"limits,omitzero"` // of every cell, and of memory, processes and files for the session
+	Small     bool   `json:"small,omitempty"` // nothing preloaded but standard modules
+	IdleMs    int64  `json:"idle_ms,omitempty"`
+	Isolation string `json:"isolation,omitempty"`
 }
 
 // Batch is several calls whose results come as they end, in any order: give each a CallID.

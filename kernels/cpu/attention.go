@@ -14,15 +14,16 @@ const queryTile = 48
 // spanItem is one item of attention: query rows [from, to) of a sequence, for all key-value heads.
 type spanItem struct{ seq, from, to int }
 
-// spanItems cuts the query rows of all sequences into tiles.
-func spanItems(s kernels.Spans, group int) []spanItem {
-	items := make([]spanItem, 0, s.Sequences())
-	for i := range s.Sequences() {
-		n := (s.Row[i+1] - s.Row[i]) * group
+// spanItems cuts the query rows of all sequences into tiles. The result is valid until the next call.
+func (s *stream) spanItems(p kernels.Spans, group int) []spanItem {
+	items := s.items[:0]
+	for i := range p.Sequences() {
+		n := (p.Row[i+1] - p.Row[i]) * group
 		for f := 0; f < n; f += queryTile {
 			items = append(items, spanItem{i, f, min(n, f+queryTile)})
 		}
 	}
+	s.items = items
 	return items
 }
 
@@ -109,13 +110,12 @@ func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	if st.check("Attention", g, a.Spans, a.Rows, min(len(v.kc), len(v.vc))/g.BlockFloats()); st.err != nil {
 		return
 	}
-	items := spanItems(a.Spans, g.Group())
-	grain := max(1, min(4, len(items)/(4*st.threads())))
-	st.rows(len(items), grain, func(w *worker, from, to int) {
-		for _, it := range items[from:to] {
-			for h := range g.KVHeads {
-				b.attend(w, &v, it, h)
-			}
+	items := st.spanItems(a.Spans, g.Group())
+	heads := len(items) * g.KVHeads
+	grain := max(1, min(4*g.KVHeads, heads/(4*st.threads())))
+	st.rows(heads, grain, func(w *worker, from, to int) {
+		for i := from; i < to; i++ {
+			b.attend(w, &v, items[i/g.KVHeads], i%g.KVHeads)
 		}
 	})
 }
@@ -137,7 +137,8 @@ func (b *Backend) attend(w *worker, a *attention, it spanItem, h int) {
 	for j := 0; j*block <= last; j++ {
 		at := int(table[j])*g.BlockFloats() + h*g.Dim*block
 		n := w.valid(a.Spans.Start[it.seq], it, group, j)
-		b.scores(scores, q, a.kc[at:at+g.Dim*block], rows, g.Dim)
+		seen := min(block, last+1-j*block)
+		b.scores(scores, q, a.kc[at:at+g.Dim*block], rows, seen, g.Dim)
 		b.softmaxRows(scores, n, m, l, alpha)
 		if j > 0 {
 			for r, f := range alpha {
@@ -146,7 +147,7 @@ func (b *Backend) attend(w *worker, a *attention, it spanItem, h int) {
 				}
 			}
 		}
-		b.weigh(acc, scores, a.vc[at:at+g.Dim*block], rows, min(block, last+1-j*block), g.Dim, j > 0)
+		b.weigh(acc, scores, a.vc[at:at+g.Dim*block], rows, seen, g.Dim, j > 0)
 	}
 	b.finish(a, it, h, acc, m, l)
 }
@@ -160,10 +161,15 @@ func (w *worker) valid(start int, it spanItem, group, j int) []int32 {
 	return n
 }
 
-// scores is s[rows,block] = q[rows,dim] kt[dim,block].
-func (b *Backend) scores(s, q, kt []float32, rows, dim int) {
-	t := tile{a: unsafe.Pointer(&q[0]), lda: 4 * uintptr(dim), ldb: 4 * block, ldc: 4 * block, m: rows, k: dim, n: panel}
-	for j := 0; j < block; j += panel {
+// scores is s[rows,block] = q[rows,dim] kt[dim,block] in the first n columns or more.
+func (b *Backend) scores(s, q, kt []float32, rows, n, dim int) {
+	t := tile{a: unsafe.Pointer(&q[0]), lda: 4 * uintptr(dim), ldb: 4 * block, ldc: 4 * block, m: rows, k: dim, n: panel,
+		b: unsafe.Pointer(&kt[0]), c: unsafe.Pointer(&s[0])}
+	if b.isa == avx512 && rows <= wideRows && n > panel {
+		avx512WideRows(&t)
+		return
+	}
+	for j := 0; j < n; j += panel {
 		t.b, t.c = unsafe.Pointer(&kt[j]), unsafe.Pointer(&s[j])
 		b.panelRows(&t)
 	}
@@ -175,11 +181,24 @@ func (b *Backend) weigh(acc, p, v []float32, rows, n, dim int, accumulate bool) 
 	if accumulate {
 		t.acc = 1
 	}
-	for j := 0; j < dim; j += panel {
+	for j := 0; j < dim; {
 		t.n, t.b, t.c = min(panel, dim-j), unsafe.Pointer(&v[j]), unsafe.Pointer(&acc[j])
+		if b.isa == avx512 && rows <= wideRows && dim-j >= wideCols {
+			avx512WideRows(&t)
+			j += wideCols
+			continue
+		}
 		b.panelRows(&t)
+		j += panel
 	}
 }
+
+// A wide tile is wideCols columns of up to wideRows rows, read from end to end: the shape of decoding, where a few query rows meet keys and
+// values that come from memory. Its chains are those of panels.
+const (
+	wideRows = 6
+	wideCols = 64
+)
 
 // finish divides by the sums and puts each head of each row in its place.
 func (b *Backend) finish(a *attention, it spanItem, h int, acc, m, l []float32) {

@@ -80,8 +80,8 @@ func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int
 	for j := 0; j*block <= (it.to-1)/group; j++ {
 		at := int(table[j])*g.BlockFloats() + h*g.Dim*block
 		kv, n := ((h*a.Rows)+first+j*block)*g.Dim, min(block, length-j*block)
-		b.scores(p, q, a.kc[at:at+g.Dim*block], rows, g.Dim)
-		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, g.Dim)
+		b.scores(p, q, a.kc[at:at+g.Dim*block], rows, block, g.Dim)
+		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, block, g.Dim)
 		b.probRows(p, dp, w.valid(0, it, group, j), lse, sums)
 		b.weigh(dq, dp, a.k[kv:kv+n*g.Dim], rows, n, g.Dim, j > 0)
 		b.addTransposed(a.dv[kv:kv+n*g.Dim], p, dout, n, rows, g.Dim)

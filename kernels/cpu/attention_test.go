@@ -8,7 +8,8 @@ import (
 	"github.com/restar-rl/restar/kernels"
 )
 
-var geometries = []kernels.Geometry{{Heads: 4, KVHeads: 2, Dim: 32}, {Heads: 3, KVHeads: 1, Dim: 10}, {Heads: 2, KVHeads: 2, Dim: 48}}
+var geometries = []kernels.Geometry{{Heads: 4, KVHeads: 2, Dim: 32}, {Heads: 3, KVHeads: 1, Dim: 10}, {Heads: 2, KVHeads: 2, Dim: 48},
+	{Heads: 6, KVHeads: 2, Dim: 64}, {Heads: 8, KVHeads: 1, Dim: 80}, {Heads: 5, KVHeads: 1, Dim: 128}}
 
 // headsOracle is Heads for one row at one position: queries, keys and values, each [heads*dim]. Without weights it only rotates.
 func headsOracle(g kernels.Geometry, x, wq, wk, cos, sin []float64, eps float64) (q, k, v []float64) {
@@ -205,6 +206,9 @@ func (b *bench) cache(g kernels.Geometry, start, n []int) *cached {
 		c.spans.Row = append(c.spans.Row, c.rows)
 	}
 	c.q = b.random(c.rows * g.Heads * g.Dim)
+	for i := range c.q {
+		c.q[i] *= queryScale(g.Dim)
+	}
 	c.kr, c.vr = byHead(kr, c.rows, g.KVHeads, 1, g.Dim), byHead(vr, c.rows, g.KVHeads, 1, g.Dim)
 	return c
 }
@@ -262,22 +266,27 @@ func TestAttentionGradientMatchesTheOracle(t *testing.T) {
 
 func TestARowOfAttentionHasTheSameBitsInAnyCompany(t *testing.T) {
 	onEveryPath(t, func(b *bench) {
-		g := geometries[0]
-		c := b.cache(g, []int{0, 10}, []int{150, 3})
-		whole, _, _ := b.attention(c)
-		q := byRow(c.q, c.rows, g.KVHeads, g.Group(), g.Dim)
-		w := g.Heads * g.Dim
-		for _, cut := range [][2]int{{0, 1}, {47, 49}, {60, 67}, {63, 64}, {64, 65}, {100, 150}} {
-			part := *c
-			n := cut[1] - cut[0]
-			part.rows, part.q = n, byHead(slices.Clone(q[cut[0]*w:cut[1]*w]), n, g.KVHeads, g.Group(), g.Dim)
-			part.spans = kernels.Spans{Row: []int{0, n}, Start: []int{cut[0]}, TableAt: []int{0}, Table: c.spans.Table}
-			out, _, _ := b.attention(&part)
-			if !sameBits(out, whole[cut[0]*w:cut[1]*w]) {
-				b.t.Errorf("rows %v alone differ from those of a whole prefill", cut)
-			}
+		for _, g := range geometries {
+			b.rowsInAnyCompany(g)
 		}
 	})
+}
+
+func (b *bench) rowsInAnyCompany(g kernels.Geometry) {
+	c := b.cache(g, []int{0, 10}, []int{150, 3})
+	whole, _, _ := b.attention(c)
+	q := byRow(c.q, c.rows, g.KVHeads, g.Group(), g.Dim)
+	w := g.Heads * g.Dim
+	for _, cut := range [][2]int{{0, 1}, {47, 49}, {60, 67}, {63, 64}, {64, 65}, {100, 150}} {
+		part := *c
+		n := cut[1] - cut[0]
+		part.rows, part.q = n, byHead(slices.Clone(q[cut[0]*w:cut[1]*w]), n, g.KVHeads, g.Group(), g.Dim)
+		part.spans = kernels.Spans{Row: []int{0, n}, Start: []int{cut[0]}, TableAt: []int{0}, Table: c.spans.Table}
+		out, _, _ := b.attention(&part)
+		if !sameBits(out, whole[cut[0]*w:cut[1]*w]) {
+			b.t.Errorf("rows %v alone differ from those of a whole prefill", cut)
+		}
+	}
 }
 
 func TestSpansThatDoNotFitAreRefused(t *testing.T) {

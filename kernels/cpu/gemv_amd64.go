@@ -25,3 +25,9 @@ func avx512GemvWidened(v *gemvArgs)
 //
 //go:noescape
 func pause(n int)
+
+//go:noescape
+func avx512WideRows(t *tile)
+
+//go:noescape
+func avx512WideHalves(t *tile)

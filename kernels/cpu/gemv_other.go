@@ -3,6 +3,8 @@
 package cpu
 
 func asmGemv(kind, *gemvArgs) { panic("no assembly") }
+func avx512WideRows(*tile)    { panic("no assembly") }
+func avx512WideHalves(*tile)  { panic("no assembly") }
 
 // pause is nothing where the processor's hint is unknown.
 func pause(int) {}

@@ -13,6 +13,7 @@ type stream struct {
 	err   error
 	owner worker
 	pool  pool
+	items []spanItem
 }
 
 // worker is the scratch of one thread of a stream.

@@ -203,3 +203,31 @@ func TestBackwardOverSeveralCallsGivesTheBitsOfOneCall(t *testing.T) {
 		}
 	})
 }
+
+func TestAGradientThatWasListedWantsToBeClearedBeforeMoreIsAdded(t *testing.T) {
+	m, err := New(small(true), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, p := NewGradient(m), Pack(ids(1, 9, 53))
+	back := func() error {
+		return m.Backward(t.Context(), nil, p, func(lp, _ []float32) ([]float32, error) { return lp, nil }, g)
+	}
+	if err := back(); err != nil {
+		t.Fatal(err)
+	}
+	first := slices.Clone(g.Tensors()[0].Data)
+	if i := sameBits(first, g.Tensors()[0].Data); i >= 0 {
+		t.Errorf("element %d changes when the gradient is listed again", i)
+	}
+	if err := back(); err == nil {
+		t.Error("more was added to a gradient whose parts are joined")
+	}
+	g.Zero()
+	if err := back(); err != nil {
+		t.Fatal(err)
+	}
+	if i := sameBits(first, g.Tensors()[0].Data); i >= 0 {
+		t.Errorf("element %d differs after Zero", i)
+	}
+}

@@ -12,8 +12,8 @@ import (
 // consecutive sequences give the bits of one call over all.
 func (m *Model) Backward(ctx context.Context, ws *Workspace, packed Packed,
 	coef func(logp, entropy []float32) ([]float32, error), g *Gradient) error {
-	if g.err != nil {
-		return fmt.Errorf("gradient: %w", g.err)
+	if err := g.open(); err != nil {
+		return err
 	}
 	if err := m.prepareBack(ctx); err != nil {
 		return err

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/restar-rl/restar/kernels"
@@ -17,7 +18,7 @@ type Gradient struct {
 	tensors   tensors
 	embedding kernels.View
 	scattered []float32 // the embedding's part when tied, else nil
-	joined    []float32 // made by Tensors
+	joined    bool      // scattered has been added to its tensor
 	err       error     // why there is no memory, or an operation's failure
 }
 
@@ -57,12 +58,13 @@ func (g *Gradient) Zero() {
 			b.Clear(s, g.embedding)
 		}
 	})
+	g.joined = false
 }
 
-// Add adds another gradient, element by element. Adding one of another configuration is a programming error and panics.
+// Add adds another gradient, element by element. Adding one of another configuration, or after Tensors, is a programming error and panics.
 func (g *Gradient) Add(o *Gradient) {
-	if len(g.data) != len(o.data) || len(g.scattered) != len(o.scattered) {
-		panic(fmt.Sprintf("gradient of %d elements added to one of %d", len(o.data), len(g.data)))
+	if len(g.data) != len(o.data) || len(g.scattered) != len(o.scattered) || g.joined || o.joined {
+		panic(fmt.Sprintf("gradient of %d elements (listed: %t) added to one of %d (listed: %t)", len(o.data), o.joined, len(g.data), g.joined))
 	}
 	g.do(func(b kernels.Backend, s kernels.Stream) {
 		b.Add(s, g.all, o.all)
@@ -72,36 +74,33 @@ func (g *Gradient) Add(o *Gradient) {
 	})
 }
 
-// Tensors lists the gradient in the order of Model.Params. The memory is the gradient's own and is valid until the next Backward, Zero,
-// Add or Tensors.
+// Tensors joins what belongs together and lists the gradient in the order of Model.Params. The memory is the gradient's own and is
+// valid until Zero, before which nothing can be added any more.
 func (g *Gradient) Tensors() []Tensor {
-	g.do(func(b kernels.Backend, s kernels.Stream) { b.Download(s, g.data, g.all) })
+	g.do(func(b kernels.Backend, s kernels.Stream) {
+		if g.scattered != nil && !g.joined {
+			b.Add(s, g.tensors.embed, g.embedding)
+		}
+		b.Download(s, g.data, g.all)
+	})
+	g.joined = true
 	ps := g.config.cut(g.data)
 	ts := make([]Tensor, len(ps))
 	for i, p := range ps {
 		ts[i] = Tensor(p)
 	}
-	if g.scattered != nil {
-		g.join(ts[0].Data)
-		ts[0].Data = g.joined
-	}
 	return ts
 }
 
-// join sets joined to the sum of a tied matrix's two parts.
-func (g *Gradient) join(head []float32) {
-	if g.joined == nil {
-		g.joined = make([]float32, len(head))
+// open reports why nothing can be added, if so.
+func (g *Gradient) open() error {
+	if g.err != nil {
+		return fmt.Errorf("gradient: %w", g.err)
 	}
-	sum, err := g.backend.Wrap(g.joined)
-	if g.err == nil {
-		g.err = err
+	if g.joined {
+		return errors.New("gradient: its tensors have been listed, want Zero before more is added")
 	}
-	g.do(func(b kernels.Backend, s kernels.Stream) {
-		b.Copy(s, sum, g.tensors.embed)
-		b.Add(s, sum, g.embedding)
-		b.Download(s, g.joined, sum)
-	})
+	return nil
 }
 
 // Sums lists, for each tensor in the order of Model.Params, the sums that it consists of, sharing their memory: one, or two for a tied

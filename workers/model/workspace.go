@@ -109,8 +109,12 @@ func (p *pass) i(name string, n int) kernels.View {
 func (p *pass) grow(m map[slot]kernels.View, alloc func(int) (kernels.View, error), k slot, n int) kernels.View {
 	v, ok := m[k]
 	if !ok || v.Len < n {
+		spare := 0
+		if ok {
+			spare = n / 4 // it will grow again
+		}
 		var err error
-		if v, err = alloc(n + n/4); err != nil && p.err == nil {
+		if v, err = alloc(n + spare); err != nil && p.err == nil {
 			p.err = err
 		}
 		m[k] = v

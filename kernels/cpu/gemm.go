@@ -8,10 +8,10 @@ import (
 
 // Blocking of matrix products. Chains continue through memory, so none of these numbers can change a bit.
 const (
-	panel      = 32  // columns of a panel: two 512-bit registers
-	tileRows   = 12  // rows of a register tile: 12*2 accumulators of 32 registers
-	rowChunk   = 96  // rows of A that stay in the second-level cache while panels pass
-	colChunk   = 48  // columns of a transposed A that are packed side by side: four register tiles
+	panel      = 32   // columns of a panel: two 512-bit registers
+	tileRows   = 12   // rows of a register tile: 12*2 accumulators of 32 registers
+	rowChunk   = 96   // rows of A that stay in the second-level cache while panels pass
+	colChunk   = 48   // columns of a transposed A that are packed side by side: four register tiles
 	inner      = 1024 // inner block, in words: a panel of B of 64 KiB, a tile of A of 24 KiB
 	smallFlops = 1 << 17
 	packFrom   = 48 // rows of A from which packing a plain B pays
@@ -149,31 +149,30 @@ func (b *Backend) packOperands(s *stream, p *product) {
 	}
 	k, n, w := p.size.K, p.size.N, s.worker()
 	if p.ldb != panel {
-		dst, src, ld := w.buffer(packedB, panels(n)*panel*k), p.b, p.ldb
-		s.parallel(panels(n), func(_ *worker, j int) {
-			packRows(dst[j*panel*k:(j+1)*panel*k], src[j*panel:], k, min(panel, n-j*panel), ld)
-		})
+		dst, src := w.buffer(packedB, panels(n)*panel*k), p.b
+		s.rows(k, packRowsItem, func(_ *worker, from, to int) { packRows(dst, src, from, to, n, panel*k) })
 		p.b, p.ldb, p.jump = dst, panel, panel*k
 	}
 	if p.transposed {
 		m := p.size.M
 		groups := (m + colChunk - 1) / colChunk
 		dst, src := w.buffer(packedA, groups*colChunk*k), p.a
-		s.parallel(groups, func(_ *worker, i int) {
-			packCols(dst[i*colChunk*k:(i+1)*colChunk*k], src[i*colChunk:], k, min(colChunk, m-i*colChunk), m)
-		})
+		s.rows(k, packRowsItem, func(_ *worker, from, to int) { packCols(dst, src, from, to, m, colChunk*k) })
 		p.a, p.lda, p.jumpA = dst, colChunk, colChunk*k
 	}
 }
 
-// packCols copies columns of k rows, ld apart, into a group of colChunk columns. What is beyond the columns is never read.
-func packCols(dst, src []float32, k, cols, ld int) {
-	for p := range k {
-		if cols == colChunk {
-			*(*[colChunk]float32)(dst[p*colChunk:]) = *(*[colChunk]float32)(src[p*ld:])
-			continue
+// packCols copies rows [from, to) of src[k,m] into groups of colChunk columns that are size floats apart. What is beyond the last
+// column is never read.
+func packCols(dst, src []float32, from, to, m, size int) {
+	for p := from; p < to; p++ {
+		row, at := src[p*m:(p+1)*m], p*colChunk
+		for ; len(row) >= colChunk; row, at = row[colChunk:], at+size {
+			*(*[colChunk]float32)(dst[at:]) = *(*[colChunk]float32)(row)
 		}
-		copy(dst[p*colChunk:], src[p*ld:p*ld+cols])
+		if len(row) > 0 {
+			copy(dst[at:], row)
+		}
 	}
 }
 

@@ -21,50 +21,63 @@ func (b *Backend) PackedLen(t kernels.DType, n, k int) int {
 // panels is the number of panels of n columns.
 func panels(n int) int { return (n + panel - 1) / panel }
 
-// Pack packs w[n,k] transposed.
+// Pack packs w[n,k] transposed. Each item is a panel.
 func (b *Backend) Pack(s kernels.Stream, packed, w kernels.View, n, k int) {
-	b.pack(s.(*stream), "Pack", packed, w, n, k, func(wk *worker, dst, src []float32, rounded bool, j int) {
+	st := s.(*stream)
+	dst, src, rounded := st.packing("Pack", b, packed, w, n, k)
+	if st.err != nil || k == 0 {
+		return
+	}
+	size := len(dst) / max(1, panels(n))
+	st.parallel(panels(n), func(wk *worker, j int) {
 		rows := min(panel, n-j*panel)
-		src = src[j*panel*k : (j*panel+rows)*k]
+		from, to := src[j*panel*k:(j*panel+rows)*k], dst[j*size:(j+1)*size]
 		if !rounded {
-			b.packTransposed(dst, src, k, rows, k)
+			b.packTransposed(to, from, k, rows, k)
 			return
 		}
 		h := wk.halves(panel * even(k))
 		for r := range rows {
-			b.roundRow(h[r*even(k):(r+1)*even(k)], src[r*k:(r+1)*k])
+			b.roundRow(h[r*even(k):(r+1)*even(k)], from[r*k:(r+1)*k])
 		}
-		b.packTransposed(dst, words(h), even(k)/2, rows, even(k)/2)
+		b.packTransposed(to, words(h), even(k)/2, rows, even(k)/2)
 	})
 }
 
-// PackNN packs w[k,n].
+// packRowsItem is the number of rows that an item of PackNN takes: whole pairs.
+const packRowsItem = 64
+
+// PackNN packs w[k,n]. Each item is some rows, which it reads from end to end.
 func (b *Backend) PackNN(s kernels.Stream, packed, w kernels.View, n, k int) {
-	b.pack(s.(*stream), "PackNN", packed, w, n, k, func(_ *worker, dst, src []float32, rounded bool, j int) {
-		cols := min(panel, n-j*panel)
-		if rounded {
-			b.packPairs(dst, src[j*panel:], k, cols, n)
-		} else {
-			packRows(dst, src[j*panel:], k, cols, n)
-		}
-	})
-}
-
-// pack runs f for every panel j, whose floats, or words of two bfloat16, are dst.
-func (b *Backend) pack(st *stream, op string, packed, w kernels.View, n, k int, f func(w *worker, dst, src []float32, rounded bool, j int)) {
-	rounded, size := dtype(packed) == kernels.BF16, panel*k
-	var dst []float32
-	if rounded {
-		size = panel * even(k) / 2
-		dst = words(st.halves(op, "packed", packed, b.PackedLen(kernels.BF16, n, k)))
-	} else {
-		dst = st.floats(op, "packed", packed, b.PackedLen(kernels.F32, n, k))
-	}
-	src := st.floats(op, "w", w, n*k)
-	if st.err != nil || k == 0 {
+	st := s.(*stream)
+	dst, src, rounded := st.packing("PackNN", b, packed, w, n, k)
+	if st.err != nil || n == 0 {
 		return
 	}
-	st.parallel(panels(n), func(w *worker, j int) { f(w, dst[j*size:(j+1)*size], src, rounded, j) })
+	size := len(dst) / panels(n)
+	st.rows(k, packRowsItem, func(_ *worker, from, to int) {
+		if !rounded {
+			packRows(dst, src, from, to, n, size)
+			return
+		}
+		for p := from; p < to; p += 2 {
+			x, y := src[p*n:(p+1)*n], []float32(nil)
+			if p+1 < k {
+				y = src[(p+1)*n : (p+2)*n]
+			}
+			b.packPair(dst[p/2*panel:], x, y, size)
+		}
+	})
+}
+
+// packing resolves the operands of Pack and PackNN; dst is floats, or words of two bfloat16 if rounded.
+func (s *stream) packing(op string, b *Backend, packed, w kernels.View, n, k int) (dst, src []float32, rounded bool) {
+	if rounded = dtype(packed) == kernels.BF16; rounded {
+		dst = words(s.halves(op, "packed", packed, b.PackedLen(kernels.BF16, n, k)))
+	} else {
+		dst = s.floats(op, "packed", packed, b.PackedLen(kernels.F32, n, k))
+	}
+	return dst, s.floats(op, "w", w, n*k), rounded
 }
 
 // packTransposed writes rows of words, ld apart, as the columns of a panel of k rows.
@@ -92,38 +105,40 @@ func (b *Backend) packTransposed(dst, src []float32, k, rows, ld int) {
 	}
 }
 
-// packRows copies columns of k rows, ld apart, into a panel.
-func packRows(dst, src []float32, k, cols, ld int) {
-	for p := range k {
-		row := (*[panel]float32)(dst[p*panel:])
-		if cols == panel {
-			*row = *(*[panel]float32)(src[p*ld:])
-			continue
+// packRows copies rows [from, to) of src[k,n] into panels that are size floats apart.
+func packRows(dst, src []float32, from, to, n, size int) {
+	for p := from; p < to; p++ {
+		row, at := src[p*n:(p+1)*n], p*panel
+		for ; len(row) >= panel; row, at = row[panel:], at+size {
+			*(*[panel]float32)(dst[at:]) = *(*[panel]float32)(row)
 		}
-		clear(row[copy(row[:], src[p*ld:p*ld+cols]):])
+		if len(row) > 0 {
+			last := dst[at : at+panel]
+			clear(last[copy(last, row):])
+		}
 	}
 }
 
-// packPairs rounds columns of k rows of floats, ld apart, into a panel.
-func (b *Backend) packPairs(dst, src []float32, k, cols, ld int) {
-	for p := 0; p < k; p += 2 {
-		x, y := src[p*ld:p*ld+cols], []float32(zeroRow[:cols])
-		if p+1 < k {
-			y = src[(p+1)*ld : (p+1)*ld+cols]
+// packPair rounds a pair of rows into panels that are size words apart; a nil y is zero.
+func (b *Backend) packPair(dst, x, y []float32, size int) {
+	q := 0
+	if b.isa == avx512 && y != nil {
+		if whole := len(x) / panel; whole > 0 {
+			avx512RoundPair(&dst[0], 4*uintptr(size), &x[0], &y[0], whole)
+			q = whole * panel
 		}
-		row := dst[p/2*panel : (p/2+1)*panel]
-		if b.isa == avx512 && cols == panel {
-			avx512RoundPair(&row[0], 0, &x[0], &y[0], 1)
-			continue
+	}
+	for ; q < panels(len(x))*panel; q++ {
+		var lo, hi uint16
+		if q < len(x) {
+			lo = roundBF16(x[q])
+			if y != nil {
+				hi = roundBF16(y[q])
+			}
 		}
-		for q := range x {
-			row[q] = word(roundBF16(x[q]), roundBF16(y[q]))
-		}
-		clear(row[cols:])
+		dst[q/panel*size+q%panel] = word(lo, hi)
 	}
 }
-
-var zeroRow [panel]float32
 
 // word holds two bfloat16 elements.
 func word(lo, hi uint16) float32 { return math.Float32frombits(uint32(lo) | uint32(hi)<<16) }

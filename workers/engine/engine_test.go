@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -388,6 +389,80 @@ func TestNothingIsToldAfterACallerHasLeft(t *testing.T) {
 		returned.Store(true)
 		if !errors.Is(err, context.Canceled) || n < 3 {
 			t.Fatalf("generation cancelled at its third id: %v after %d ids", err, n)
+		}
+	}
+}
+
+func TestASequenceIsAdmittedWhenItsBlocksAreFree(t *testing.T) {
+	f := newFake(4)
+	f.gate = make(chan struct{})
+	e := startFake(t, f, Options{Blocks: 4})
+	done := make(chan Generation, 2)
+	ask := func(sample int) {
+		r := Request{IDs: prompt(150, int32(sample)), MaxNew: 4, Temperature: 1, Address: philox.Address{Sample: sample}}
+		g, err := e.Generate(testContext(t), r)
+		if want := oracle(0, r); err != nil || !reflect.DeepEqual(g.IDs, want.IDs) {
+			t.Errorf("sample %d: %v, %v, want %v", sample, g.IDs, err, want.IDs)
+		}
+		done <- g
+	}
+	go ask(0)
+	f.gate <- struct{}{}
+	go ask(1)
+	eventually(t, e, "the second request", func(Stats) bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return len(e.inbox) > 0
+	})
+	f.gate <- struct{}{}
+	s := eventually(t, e, "the second sequence", func(s Stats) bool { return s.Waiting == 1 })
+	if s.Running != 1 || s.FreeBlocks != 1 {
+		t.Errorf("a context of three blocks is beside one of three in an engine of four: %+v", s)
+	}
+	close(f.gate)
+	<-done
+	<-done
+	if s := e.Stats(); s.Preemptions+s.Evictions != 0 {
+		t.Errorf("sequences that run one after the other gave up blocks: %+v", s)
+	}
+}
+
+func TestEveryStopIdEndsATurnAndIsPartOfIt(t *testing.T) {
+	e := startFake(t, nil, Options{})
+	ends := map[int32]bool{}
+	for i := range 200 {
+		r := Request{IDs: prompt(20, 1), MaxNew: 100, Temperature: 1, Stop: []int32{3, 5, 11}, Address: philox.Address{Sample: i}}
+		g, err := e.Generate(testContext(t), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := g.IDs[len(g.IDs)-1]
+		if g.Finish != FinishStop || !slices.Contains(r.Stop, last) {
+			t.Fatalf("turn %d ended with %d by %s after %d ids", i, last, g.Finish, len(g.IDs))
+		}
+		for _, id := range g.IDs[:len(g.IDs)-1] {
+			if slices.Contains(r.Stop, id) {
+				t.Fatalf("turn %d goes on after stop id %d: %v", i, id, g.IDs)
+			}
+		}
+		ends[last] = true
+	}
+	if len(ends) != 3 {
+		t.Errorf("200 turns ended with %v, want each of the three stop ids", ends)
+	}
+}
+
+func TestAKeyNamesTheWeightsAndEveryIdUpToItsEnd(t *testing.T) {
+	base := rootKey("v1").next([]int32{1, 2, 3}).next([]int32{4})
+	for name, k := range map[string]key{
+		"another version":       rootKey("v2").next([]int32{1, 2, 3}).next([]int32{4}),
+		"another earlier id":    rootKey("v1").next([]int32{1, 9, 3}).next([]int32{4}),
+		"another last id":       rootKey("v1").next([]int32{1, 2, 3}).next([]int32{5}),
+		"another cut":           rootKey("v1").next([]int32{1, 2}).next([]int32{3, 4}),
+		"a longer continuation": rootKey("v1").next([]int32{1, 2, 3}).next([]int32{4, 5}),
+	} {
+		if k == base {
+			t.Errorf("%s has the same key", name)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -10,10 +12,17 @@ import (
 	"github.com/restar-rl/restar/workers/model"
 )
 
-func tinyModel(t testing.TB, seed uint64) *model.Model {
+// inBothPrecisions runs a test on models that multiply in fp32 and in bf16.
+func inBothPrecisions(t *testing.T, f func(t *testing.T, p model.Option)) {
+	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+		t.Run(string(p), func(t *testing.T) { f(t, model.WithPrecision(p)) })
+	}
+}
+
+func tinyModel(t testing.TB, seed uint64, opts ...model.Option) *model.Model {
 	t.Helper()
 	m, err := model.New(model.Config{VocabSize: 61, HiddenSize: 32, IntermediateSize: 48, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
-		MaxPosition: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, seed)
+		MaxPosition: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, seed, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,41 +93,96 @@ func playAll(t *testing.T, m *model.Model, opt Options, numbers []int, temperatu
 }
 
 func TestTheModelsTokensAreTheSameAloneInCompanyAndAfterPreemption(t *testing.T) {
-	m := tinyModel(t, 1)
 	all := make([]int, 64)
 	for i := range all {
 		all[i] = i
 	}
-	want := playAll(t, m, Options{}, all, 1)
-	for _, opt := range []Options{
-		{Blocks: 24, MaxRows: 64, MaxPrefillTokens: 100},
-		{Blocks: 7, MaxRows: 8, MaxPrefillTokens: 33},
-		{Blocks: 512, MaxRows: 5, MaxPrefillTokens: 1},
-	} {
-		if got := playAll(t, m, opt, all, 1); !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v: trajectories differ from those of an engine with room for all", opt)
+	inBothPrecisions(t, func(t *testing.T, p model.Option) {
+		m := tinyModel(t, 1, p)
+		want := playAll(t, m, Options{}, all, 1)
+		for _, opt := range []Options{
+			{Blocks: 24, MaxRows: 64, MaxPrefillTokens: 100},
+			{Blocks: 7, MaxRows: 8, MaxPrefillTokens: 33},
+			{Blocks: 512, MaxRows: 5, MaxPrefillTokens: 1},
+		} {
+			if got := playAll(t, m, opt, all, 1); !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v: trajectories differ from those of an engine with room for all", opt)
+			}
 		}
+		for _, n := range []int{0, 17, 63} {
+			if got := playAll(t, m, Options{}, []int{n}, 1); !reflect.DeepEqual(got[n], want[n]) {
+				t.Errorf("trajectory %d alone differs from the one among 64", n)
+			}
+		}
+	})
+}
+
+func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
+	inBothPrecisions(t, func(t *testing.T, p model.Option) {
+		m := tinyModel(t, 2, p)
+		for n, tr := range playAll(t, m, Options{Blocks: 20}, []int{0, 1, 5, 8, 13, 14, 22, 39}, 1) {
+			agrees(t, m, fmt.Sprintf("trajectory %d", n), tr.IDs, tr.Sampled, tr.LogP, tr.Entropy)
+		}
+	})
+}
+
+// agrees compares what the sampler reported of sampled ids with a teacher-forced pass over them.
+func agrees(t *testing.T, m *model.Model, what string, ids []int32, sampled []bool, logp, entropy []float32) {
+	t.Helper()
+	wantP, wantH, err := m.LogProbs(t.Context(), nil, model.Pack(ids))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, n := range []int{0, 17, 63} {
-		if got := playAll(t, m, Options{}, []int{n}, 1); !reflect.DeepEqual(got[n], want[n]) {
-			t.Errorf("trajectory %d alone differs from the one among 64", n)
+	for i := range ids {
+		if sampled[i] && (wantP[i] != logp[i] || wantH[i] != entropy[i]) {
+			t.Fatalf("%s token %d: sampler has %v (entropy %v), trainer %v (%v)", what, i, logp[i], entropy[i], wantP[i], wantH[i])
 		}
 	}
 }
 
-func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
-	m := tinyModel(t, 2)
-	numbers := []int{0, 1, 5, 8, 13, 14, 22, 39}
-	for n, tr := range playAll(t, m, Options{Blocks: 20}, numbers, 1) {
-		logp, entropy, err := m.LogProbs(t.Context(), nil, model.Pack(tr.IDs))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, sampled := range tr.Sampled {
-			if sampled && (logp[i] != tr.LogP[i] || entropy[i] != tr.Entropy[i]) {
-				t.Fatalf("trajectory %d token %d: sampler has %v (entropy %v), trainer %v (%v)", n, i, tr.LogP[i], tr.Entropy[i], logp[i], entropy[i])
+// TestSamplerAndTrainerAgreeAtEveryBlockEdge has prompts that end before, at and after the edges of blocks, in batches of 1, 3 and 8, where
+// the sampler and the trainer have 1 and 2 threads in turn.
+func TestSamplerAndTrainerAgreeAtEveryBlockEdge(t *testing.T) {
+	lengths := []int{63, 64, 65, 127, 128, 129, 1, 191}
+	inBothPrecisions(t, func(t *testing.T, p model.Option) {
+		m := tinyModel(t, 6, p)
+		for _, threads := range []int{1, 2} {
+			for _, batch := range []int{1, 3, 8} {
+				for from := 0; from < len(lengths); from += batch {
+					edge(t, m, threads, lengths[from:min(from+batch, len(lengths))])
+				}
 			}
 		}
+	})
+}
+
+// edge samples beyond prompts of some lengths, all in one engine on a number of threads, and scores the result on another.
+func edge(t *testing.T, m *model.Model, threads int, lengths []int) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	e, err := New(m, "v1", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	out := make([]Generation, len(lengths))
+	var wg sync.WaitGroup
+	for i, n := range lengths {
+		wg.Go(func() {
+			var err error
+			r := Request{IDs: prompt(n, int32(n)), MaxNew: 67, Temperature: 1, Address: philox.Address{Ordinal: n}}
+			if out[i], err = e.Generate(testContext(t), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	runtime.GOMAXPROCS(3 - threads)
+	for i, n := range lengths {
+		blank := make([]float32, n)
+		sampled := append(make([]bool, n), slices.Repeat([]bool{true}, len(out[i].IDs))...)
+		agrees(t, m, fmt.Sprintf("prompt of %d among %v, %d threads:", n, lengths, threads), append(prompt(n, int32(n)), out[i].IDs...), sampled,
+			append(blank, out[i].LogProbs...), append(slices.Clone(blank), out[i].Entropy...))
 	}
 }
 

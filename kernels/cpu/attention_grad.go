@@ -66,7 +66,7 @@ func transposeBlocks(vt, v []float32, dim int) {
 // attendTileGrad adds a tile of query rows to dk and dv, and writes its dq.
 func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int, vt []float32) {
 	g, rows := a.Geometry, it.to-it.from
-	group, first, length := g.Group(), a.Spans.Row[it.seq], a.Spans.Row[it.seq+1]-a.Spans.Row[it.seq]
+	group, first, last := g.Group(), a.Spans.Row[it.seq], (it.to-1)/g.Group()
 	base := (h*a.Rows+first)*group + it.from
 	q, dq, lse := a.q[base*g.Dim:(base+rows)*g.Dim], a.dq[base*g.Dim:(base+rows)*g.Dim], a.lse[base:base+rows]
 	p, dp := w.buffer(1, queryTile*block), w.buffer(2, queryTile*block)
@@ -77,11 +77,11 @@ func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int
 		sums[r] = b.dot(a.dout[o:o+g.Dim], a.out[o:o+g.Dim])
 	}
 	table := a.Spans.Table[a.Spans.TableAt[it.seq]:]
-	for j := 0; j*block <= (it.to-1)/group; j++ {
+	for j := 0; j*block <= last; j++ {
 		at := int(table[j])*g.BlockFloats() + h*g.Dim*block
-		kv, n := ((h*a.Rows)+first+j*block)*g.Dim, min(block, length-j*block)
-		b.scores(p, q, a.kc[at:at+g.Dim*block], rows, block, g.Dim)
-		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, block, g.Dim)
+		kv, n := ((h*a.Rows)+first+j*block)*g.Dim, min(block, last+1-j*block) // what lies behind the tile's last row adds zeros
+		b.scores(p, q, a.kc[at:at+g.Dim*block], rows, n, g.Dim)
+		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, n, g.Dim)
 		b.probRows(p, dp, w.valid(0, it, group, j), lse, sums)
 		b.weigh(dq, dp, a.k[kv:kv+n*g.Dim], rows, n, g.Dim, j > 0)
 		b.addTransposed(a.dv[kv:kv+n*g.Dim], p, dout, n, rows, g.Dim)

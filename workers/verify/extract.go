@@ -49,7 +49,8 @@ func lastAnswer(text string) (string, bool) {
 	if start < 0 {
 		return "", false
 	}
-	return text[start+len(answerOpen) : end], true
+	start += len(answerOpen)
+	return text[start : start+strings.Index(text[start:], answerClose)], true
 }
 
 // lastBox returns the content of the last complete \boxed{} or \fbox{} in text, in one pass. A box whose brace is never

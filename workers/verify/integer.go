@@ -9,7 +9,7 @@ import (
 var (
 	plainInteger = regexp.MustCompile(`^[+-]?[0-9]+(\.0*)?$`)
 	// grouped is an integer in groups of three: 1,234,567 or 1{,}234 or 1\,234 or 1 234.
-	grouped   = regexp.MustCompile(`^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.0*)?$`)
+	grouped   = regexp.MustCompile(`^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.0*)?$`)
 	separator = regexp.MustCompile(`\\!,?\\?!?|\{,\}|\\[,;: ]|[,\x{2009}\x{202f}\x{a0} ]`)
 )
 

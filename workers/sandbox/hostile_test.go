@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -16,15 +17,17 @@ import (
 	"time"
 )
 
-// hostileVar names the case file for a test binary that runs away from its source.
+// hostileVar names the folder of the case files for a test binary that runs away from its source.
 const hostileVar = "SANDBOX_HOSTILE_CASES"
 
-func hostileFile() string {
-	if f := os.Getenv(hostileVar); f != "" {
-		return f
-	}
-	return "testdata/sandbox_hostile.json"
-}
+// hostileFiles are the corpus that was handed over, which the sandbox was designed against, and the one invented beside it,
+// with the least number of cases expected of each.
+var hostileFiles = []struct {
+	name  string
+	least int
+}{{"sandbox_hostile.json", 80}, {"sandbox_invented.json", 60}}
+
+func hostileFolder() string { return cmp.Or(os.Getenv(hostileVar), "testdata") }
 
 type hostileCase struct {
 	Name, Class, Code, Stdin string
@@ -41,7 +44,7 @@ type hostileCase struct {
 }
 
 // shortCases stand for their classes in -short.
-var shortCases = []string{"hello", "stdin_echo", "exit_code_3", "setsid_daemon", "kill_parent", "tcp_loopback", "mem_single_huge",
+var shortCases = []string{"hello", "stdin_echo", "exit_code_3", "setsid_daemon", "clone_into_new_namespaces", "limits_of_init", "a_record_through_init", "memory_leaves_with_the_call", "kill_parent", "tcp_loopback", "mem_single_huge",
 	"stdout_10mb_then_exit", "etc_passwd_not_host", "spoof_all_fds", "mount_unshare_setns", "tmp_persistence"}
 
 // needs names cases that are about a library.
@@ -70,7 +73,7 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	opt := Options{Zygotes: 2, Warm: 3, MaxRunning: 4, Preload: Lite(),
-		Limits: Limits{CPU: 1500 * time.Millisecond, Wall: 3 * time.Second}}
+		Limits: Limits{CPU: time.Second, Wall: 1500 * time.Millisecond}}
 	h := &host{pool: startPool(t, opt), ports: map[string]string{}, settled: 2 * (opt.Warm + opt.Zygotes)}
 	for _, mark := range []string{"@@PORT@@", "@@REDIS@@"} {
 		h.ports[mark] = h.listen(t, "tcp", "127.0.0.1:0")
@@ -103,18 +106,7 @@ func (h *host) listen(t *testing.T, network, address string) string {
 }
 
 func (h *host) runAll(t *testing.T) {
-	b, err := os.ReadFile(hostileFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Cases []hostileCase }
-	if err := json.Unmarshal(b, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Cases) < 80 {
-		t.Fatalf("%d cases, expected the whole corpus", len(file.Cases))
-	}
-	for _, c := range file.Cases {
+	for _, c := range slices.Concat(h.corpus(t)...) {
 		if testing.Short() && !slices.Contains(shortCases, c.Name) {
 			continue
 		}
@@ -127,13 +119,32 @@ func (h *host) runAll(t *testing.T) {
 	}
 }
 
+// corpus reads every case file.
+func (h *host) corpus(t *testing.T) (files [][]hostileCase) {
+	for _, f := range hostileFiles {
+		b, err := os.ReadFile(filepath.Join(hostileFolder(), f.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct{ Cases []hostileCase }
+		if err := json.Unmarshal(b, &file); err != nil {
+			t.Fatal(err)
+		}
+		if len(file.Cases) < f.least {
+			t.Fatalf("%d cases in %s, expected at least %d", len(file.Cases), f.name, f.least)
+		}
+		files = append(files, file.Cases)
+	}
+	return files
+}
+
 // try runs one case with an innocent bystander beside it, and its follow-up after it.
 func (h *host) try(t *testing.T, c hostileCase) {
 	h.settle(t)
 	hits := h.hits.Load()
 	var bystander sync.WaitGroup
 	bystander.Go(func() {
-		r, err := h.pool.Run(deadline(t), Call{ID: "bystander", Code: "import time\ntime.sleep(0.2)\nprint('bystander', sum(range(1000)))"})
+		r, err := h.pool.Run(deadline(t), Call{ID: "bystander", Code: "import time\ntime.sleep(0.1)\nprint('bystander', sum(range(1000)))"})
 		if err != nil || r.Status != Success || r.Stdout != "bystander 499500\n" {
 			t.Errorf("the bystander was harmed: %+v, %v", r, err)
 		}
@@ -151,10 +162,14 @@ func (h *host) try(t *testing.T, c hostileCase) {
 }
 
 func (h *host) check(t *testing.T, c hostileCase) {
-	r := runCall(t, h.pool, Call{Code: h.fill(c.Code), Stdin: h.fill(c.Stdin), Seed: 7})
+	call := Call{Code: h.fill(c.Code), Stdin: h.fill(c.Stdin), Seed: 7}
+	if needs[c.Name] != "" {
+		call.Limits = Limits{CPU: 10 * time.Second, Wall: 15 * time.Second} // it imports a library from disk
+	}
+	r := runCall(t, h.pool, call)
 	e := c.Expect
 	wrong := func(format string, args ...any) {
-		t.Errorf("%s: %s; got %s, exit %d, signal %d, stdout %.200q, stderr %.200q", c.Name, fmt.Sprintf(format, args...), r.Status, r.ExitCode, r.Signal, r.Stdout, r.Stderr)
+		t.Errorf("%s: %s; got %s, exit %d, signal %d, stdout %.600q, stderr %.200q", c.Name, fmt.Sprintf(format, args...), r.Status, r.ExitCode, r.Signal, r.Stdout, r.Stderr)
 	}
 	if !slices.Contains(e.Status, r.Status) {
 		wrong("status expected one of %v", e.Status)
@@ -205,15 +220,19 @@ func (h *host) settle(t *testing.T) {
 	t.Helper()
 	n := 0
 	for end := time.Now().Add(testDeadline); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		n = 0
-		for _, z := range h.zygotes {
-			n += len(descendants(z)) - 1
-		}
-		if n == h.settled {
+		if n = h.processes(); n == h.settled {
 			return
 		}
 	}
 	t.Fatalf("the pool has %d processes, expected %d: a call left some behind", n, h.settled)
+}
+
+// processes of the pool without its zygotes.
+func (h *host) processes() (n int) {
+	for _, z := range h.zygotes {
+		n += len(descendants(z)) - 1
+	}
+	return n
 }
 
 func (h *host) unharmed(t *testing.T) {

@@ -90,13 +90,15 @@ func asNobody(t *testing.T, pattern string) {
 	}
 	binary := filepath.Join(dir, "sandbox.test")
 	copyFile(t, binary, "/proc/self/exe")
-	copyFile(t, filepath.Join(dir, "hostile.json"), hostileFile())
+	for _, f := range hostileFiles {
+		copyFile(t, filepath.Join(dir, f.name), filepath.Join(hostileFolder(), f.name))
+	}
 	args := []string{"-test.run", pattern, "-test.v", "-test.timeout", "10m"}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME=" + dir, hostileVar + "=" + filepath.Join(dir, "hostile.json")}
+	cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME=" + dir, hostileVar + "=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -4,6 +4,7 @@
 # channel of cells in a session. As a plain subprocess (an insecure pool) it is a call or session from the start.
 import _ast, ctypes, gc, importlib, io, json, os, random, resource, sys, time, types
 
+EXIT = os._exit  # as the interpreter has it: a program may replace its own
 CALL_FILE = '<unknown>'  # ast.parse's default name; it is part of the text of a SyntaxError
 EPOCH_NS = 1735689600 * 10**9  # 2025-01-01T00:00:00Z: where the clock of every call starts
 TICK_NS = 1000  # each reading of the clock advances it, so that a loop waiting for a time ends
@@ -253,11 +254,11 @@ def serve_call(entropy, texts):
     os.close(3)
     data = b''.join(parts)
     if len(data) < Header.SIZE:
-        os._exit(0)  # the pool closed this slot unused
+        EXIT(0)  # the pool closed this slot unused
     header = Header(data)
     limit_cpu(header.cpu)
     entropy.reseed(header.seed)
-    os._exit(interpret(data[Header.SIZE:].decode('utf-8', 'replace'), texts))
+    EXIT(interpret(data[Header.SIZE:].decode('utf-8', 'replace'), texts))
 
 
 class Cells:
@@ -272,13 +273,13 @@ class Cells:
         try:
             data, control, *_ = self.socket.recvmsg(Header.SIZE, 32 + size)
         except OSError:
-            os._exit(1)
+            EXIT(1)
         if not data:
-            os._exit(0)  # the session is closed
+            EXIT(0)  # the session is closed
         data += self.rest(Header.SIZE - len(data))
         fds = b''.join(c[2] for c in control)
         if len(fds) != size:
-            os._exit(1)  # no descriptors are left: the cell before has taken them all
+            EXIT(1)  # no descriptors are left: the cell before has taken them all
         for stream in range(3):
             fd = int.from_bytes(fds[4 * stream:4 * stream + 4], sys.byteorder)
             os.dup2(fd, stream)
@@ -291,7 +292,7 @@ class Cells:
         while len(data) < n:
             part = self.socket.recv(min(n - len(data), 1 << 20))
             if not part:
-                os._exit(0)
+                EXIT(0)
             data += part
         return data
 
@@ -299,7 +300,7 @@ class Cells:
         try:
             self.socket.send(header.token + bytes([code]))
         except OSError:
-            os._exit(code)  # the cell closed the channel: the session ends with it
+            EXIT(code)  # the cell closed the channel: the session ends with it
 
 
 def serve_session(entropy, texts):
@@ -328,7 +329,7 @@ class Config(ctypes.Structure):
 
 def fail(text):
     os.write(3, b'E' + text.encode())
-    os._exit(1)
+    EXIT(1)
 
 
 def preload(modules):
@@ -415,7 +416,7 @@ def spawn_loop(options):
     freeze()
     role = serve(ctypes.byref(config))
     if role < 0:
-        os._exit(0)
+        EXIT(0)
     return role == 1
 
 

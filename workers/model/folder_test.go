@@ -8,24 +8,6 @@ import (
 	"testing"
 )
 
-func TestInitialWeightsComeFromTheSeedAlone(t *testing.T) {
-	a, _ := New(small(true), 3)
-	b, _ := New(small(true), 3)
-	c, _ := New(small(true), 4)
-	if sameBits(a.data, b.data) >= 0 || sameBits(a.data, c.data) < 0 {
-		t.Error("equal seeds must give equal weights, and other seeds others")
-	}
-	sum, square := 0.0, 0.0
-	embed := a.Params()[0].Data
-	for _, v := range embed {
-		sum, square = sum+float64(v), square+float64(v)*float64(v)
-	}
-	n := float64(len(embed))
-	if mean, deviation := sum/n, math.Sqrt(square/n); math.Abs(mean) > 0.03 || math.Abs(deviation-0.2) > 0.02 {
-		t.Errorf("embedding has mean %v and deviation %v, want 0 and 0.2", mean, deviation)
-	}
-}
-
 func TestWeightsThatDoNotFitTheConfigAreRefusedAndChangeNothing(t *testing.T) {
 	m, _ := New(small(false), 3)
 	before := slices.Clone(m.data)

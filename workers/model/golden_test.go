@@ -102,6 +102,22 @@ func results(t *testing.T, b *cpu.Backend, folder string, want golden, opts ...O
 	return out
 }
 
+func TestEveryFamilyHasAGolden(t *testing.T) {
+	have := map[Family]bool{}
+	for _, folder := range goldens {
+		c, err := ReadConfig("testdata/" + folder + "/config.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		have[c.Family] = true
+	}
+	for _, f := range families {
+		if !have[f.name] {
+			t.Errorf("no golden of the registered family %s", f.name)
+		}
+	}
+}
+
 func TestLogitsLogProbsAndGradientsAreThoseOfPyTorch(t *testing.T) {
 	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
 		for _, folder := range goldens {

@@ -13,6 +13,8 @@ For a small model of each family it saves the model folder as transformers does 
     adamw.{w,m,v}.<name>    three steps of torch.optim.AdamW on grad, 0.25 grad and -0.5 grad, for some tensors
     train.loss, train.norm  mean negative log-likelihood before each of three steps and after them, and the gradient's norm: float32,
                             AdamW, clipped, on a cosine schedule with warm-up (see train() for the numbers)
+
+rope.json holds the rotary frequencies and the attention factor that transformers computes for configurations of published sizes.
 """
 
 import json
@@ -22,6 +24,7 @@ import types
 
 import torch
 from safetensors.torch import save_file
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 HERE = pathlib.Path(__file__).parent
@@ -171,3 +174,25 @@ write("llama", 4, *LLAMA, dtype=torch.float16, tie_word_embeddings=False, old=Tr
       rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32))
 write("llama-biased", 5, *LLAMA, dtype=torch.bfloat16, head_dim=8, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
       rope_parameters=rope("linear", factor=2.0))
+
+
+def ropes():
+    out = []
+    for scaling in [
+        dict(rope_type="llama3", rope_theta=500000.0, factor=32.0, high_freq_factor=4.0, low_freq_factor=1.0, original_max_position_embeddings=8192),
+        dict(rope_type="linear", rope_theta=10000.0, factor=2.5),
+        dict(rope_type="yarn", rope_theta=1000000.0, factor=4.0, original_max_position_embeddings=32768),
+        dict(rope_type="yarn", rope_theta=10000.0, factor=40.0, original_max_position_embeddings=4096, mscale=1.0, mscale_all_dim=0.7),
+        dict(rope_type="yarn", rope_theta=150000.0, factor=32.0, original_max_position_embeddings=4096, beta_fast=16.0, beta_slow=2.0, truncate=False),
+        dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=64, attention_factor=0.9),
+    ]:
+        sizes = dict(SIZES, hidden_size=512, num_attention_heads=4, head_dim=64, max_position_embeddings=131072)
+        del sizes["attn_implementation"], sizes["eos_token_id"]
+        config = LlamaConfig(**sizes, rope_parameters=dict(scaling))
+        frequencies, factor = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config, "cpu")
+        out.append({"config": sizes | {"architectures": ["LlamaForCausalLM"], "rope_parameters": scaling},
+                    "frequencies": frequencies.tolist(), "attention_factor": factor})
+    (HERE / "rope.json").write_text(json.dumps(out, indent=1) + "\n")
+
+
+ropes()

@@ -61,22 +61,31 @@ func (p *pass) headGrad(a kernels.HeadArgs, x kernels.View, coef []float32, g *G
 	b.HeadGrad(p.s, kernels.HeadGradArgs{HeadArgs: a, Weights: p.m.packed.backHead, Coef: shifted, DHidden: dh, DWeights: g.tensors.head})
 	dx := p.f("dx", 0, n*d)
 	b.Clear(p.s, dx)
-	p.normGrad(dx, dh, x, p.m.weights.norm, g.tensors.norm)
+	p.normGrad(dx, dh, x, p.f("rstd", 0, n), p.m.weights.norm, g.tensors.norm)
 	return dx
 }
 
-// normGrad adds the gradient through a norm to dx and to its weights. The norm's factors are those of the last RMSNorm of x.
-func (p *pass) normGrad(dx, dh, x, w, dw kernels.View) {
-	b, n, d, rstd := p.m.backend, p.rows, p.m.Config.HiddenSize, p.f("rstd", 0, p.rows)
+// normGrad adds the gradient through a norm of x, with the norm's factors, to dx and to its weights.
+func (p *pass) normGrad(dx, dh, x, rstd, w, dw kernels.View) {
+	b, n, d := p.m.backend, p.rows, p.m.Config.HiddenSize
 	b.RMSNormWeightGrad(p.s, dw, dh, x, rstd, n, d)
 	b.RMSNormGrad(p.s, dx, dh, x, w, rstd, n, d)
 }
 
-// norm computes a norm of kept activations again, which is cheaper than keeping it.
-func (p *pass) norm(x, w kernels.View) kernels.View {
-	h := p.operand("h", 0, p.m.Config.HiddenSize)
-	p.m.backend.RMSNorm(p.s, h, p.f("rstd", 0, p.rows), x, w, p.rows, p.m.Config.HiddenSize, float32(p.m.Config.RMSNormEps))
-	return h
+// normAgain is the forward pass's norm.
+func (p *pass) normAgain(name string, l int, x, w kernels.View) (h, rstd kernels.View) {
+	if p.again() {
+		return p.norm(name, l, x, w)
+	}
+	return p.normed(name, l)
+}
+
+// activateAgain is the forward pass's activate.
+func (p *pass) activateAgain(l int, gateUp kernels.View) kernels.View {
+	if p.again() {
+		return p.activate(l, gateUp)
+	}
+	return p.result("act", l, p.m.Config.IntermediateSize)
 }
 
 // addBiasGrad continues the gradient of a bias, if the family has one there.
@@ -105,18 +114,18 @@ func (p *pass) inputGrad(name string, dy, w kernels.View, n, k int) kernels.View
 
 // mlpGrad turns dx from the gradient of a layer's output into that of the residual stream before its MLP.
 func (p *pass) mlpGrad(l int, dx kernels.View, g *Gradient) {
-	b, w, dw, back := p.m.backend, p.m.weights.layers[l], g.tensors.layers[l], p.m.packed.back[l]
+	w, dw, back := p.m.weights.layers[l], g.tensors.layers[l], p.m.packed.back[l]
 	n, d, ff := p.rows, p.m.Config.HiddenSize, p.m.Config.IntermediateSize
-	mid, gateUp, act := p.kept("mid", l, n*d), p.kept("gateUp", l, 2*n*ff), p.operand("act", 0, ff)
+	mid, gateUp := p.kept("mid", l, n*d), p.kept("gateUp", l, 2*n*ff)
 	p.addBiasGrad(dw.downBias, dx, d)
-	b.SwiGLU(p.s, act, gateUp, n, ff)
 	dy := p.rounded("dy", dx, d)
-	p.weightGrad(dw.down, dy, act, d, ff)
+	p.weightGrad(dw.down, dy, p.activateAgain(l, gateUp), d, ff)
 	dact := p.inputGrad("dact", dy, back.down, d, ff)
 	dGateUp := p.gateUpGrad(dact, gateUp, dw.gateUpBias)
-	p.weightGrad(dw.gateUp, dGateUp, p.norm(mid, w.postAttention), 2*ff, d)
+	h, rstd := p.normAgain("mlp", l, mid, w.postAttention)
+	p.weightGrad(dw.gateUp, dGateUp, h, 2*ff, d)
 	dh := p.inputGrad("dh", dGateUp, back.gateUp, 2*ff, d)
-	p.normGrad(dx, dh, mid, w.postAttention, dw.postAttention)
+	p.normGrad(dx, dh, mid, rstd, w.postAttention, dw.postAttention)
 }
 
 // gateUpGrad is the gradient through SwiGLU as an operand; a bias needs it as floats first.
@@ -151,7 +160,8 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	b.HeadsGrad(p.s, kernels.HeadsGradArgs{HeadsArgs: heads, DQ: dq, DK: dk, DV: dv, DQKV: dqkv, DWQ: dw.qNorm, DWK: dw.kNorm})
 	p.addBiasGrad(dw.qkvBias, dqkv, wide)
 	x, operand := p.f("x", l, n*d), p.rounded("dqkv", dqkv, wide)
-	p.weightGrad(dw.qkv, operand, p.norm(x, w.inputNorm), wide, d)
+	h, rstd := p.normAgain("attention", l, x, w.inputNorm)
+	p.weightGrad(dw.qkv, operand, h, wide, d)
 	dh := p.inputGrad("dh", operand, back.qkv, wide, d)
-	p.normGrad(dx, dh, x, w.inputNorm, dw.inputNorm)
+	p.normGrad(dx, dh, x, rstd, w.inputNorm, dw.inputNorm)
 }

@@ -104,8 +104,7 @@ func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
 	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
 	mid := p.attend(l, x, kv)
 	gateUp := p.gateUp(l, mid)
-	act := p.operand("act", 0, ff)
-	b.SwiGLU(p.s, act, gateUp, n, ff)
+	act := p.activate(l, gateUp)
 	x = p.next("x", l+1, mid)
 	b.GemmNT(p.s, x, act, p.m.packed.layers[l].down, kernels.Shape{M: n, N: d, K: ff}, true)
 	p.addBias(x, p.m.weights.layers[l].downBias, d)
@@ -116,8 +115,7 @@ func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
 func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 	b, c, w, packed := p.m.backend, p.m.Config, p.m.weights.layers[l], p.m.packed.layers[l]
 	n, d := p.rows, c.HiddenSize
-	h := p.operand("h", 0, d)
-	b.RMSNorm(p.s, h, p.f("rstd", 0, n), x, w.inputNorm, n, d, float32(c.RMSNormEps))
+	h, _ := p.norm("attention", l, x, w.inputNorm)
 	qkv := p.kept("qkv", l, n*c.geometry().QKV())
 	b.GemmNT(p.s, qkv, h, packed.qkv, kernels.Shape{M: n, N: c.geometry().QKV(), K: d}, false)
 	p.addBias(qkv, w.qkvBias, c.geometry().QKV())
@@ -137,12 +135,31 @@ func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 func (p *pass) gateUp(l int, mid kernels.View) kernels.View {
 	b, c, w := p.m.backend, p.m.Config, p.m.weights.layers[l]
 	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
-	h := p.operand("h", 0, d)
-	b.RMSNorm(p.s, h, p.f("rstd", 0, n), mid, w.postAttention, n, d, float32(c.RMSNormEps))
+	h, _ := p.norm("mlp", l, mid, w.postAttention)
 	gateUp := p.kept("gateUp", l, 2*n*ff)
 	b.GemmNT(p.s, gateUp, h, p.m.packed.layers[l].gateUp, kernels.Shape{M: n, N: 2 * ff, K: d}, false)
 	p.addBias(gateUp, w.gateUpBias, 2*ff)
 	return gateUp
+}
+
+// norm is RMSNorm of x as an operand of products, with the norm's factors.
+func (p *pass) norm(name string, l int, x, w kernels.View) (h, rstd kernels.View) {
+	h, rstd = p.normed(name, l)
+	p.m.backend.RMSNorm(p.s, h, rstd, x, w, p.rows, p.m.Config.HiddenSize, float32(p.m.Config.RMSNormEps))
+	return h, rstd
+}
+
+// normed is where norm leaves its results.
+func (p *pass) normed(name string, l int) (h, rstd kernels.View) {
+	return p.result("norm "+name, l, p.m.Config.HiddenSize), p.kept("rstd "+name, l, p.rows)
+}
+
+// activate is SwiGLU as an operand of products.
+func (p *pass) activate(l int, gateUp kernels.View) kernels.View {
+	ff := p.m.Config.IntermediateSize
+	act := p.result("act", l, ff)
+	p.m.backend.SwiGLU(p.s, act, gateUp, p.rows, ff)
+	return act
 }
 
 // addBias adds a bias to every row, if the family has one there.

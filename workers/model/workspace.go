@@ -99,6 +99,18 @@ func (p *pass) slot(layer int) int {
 	return 0
 }
 
+// again reports whether the backward pass computes the results of norms and SwiGLU again. In bf16, where they take half the memory of floats,
+// they are kept as other activations are.
+func (p *pass) again() bool { return p.m.precision == PrecisionFP32 || p.slot(1) == 0 }
+
+// result is an operand that a layer computes row by row; see again.
+func (p *pass) result(name string, layer, cols int) kernels.View {
+	if p.again() {
+		layer = 0
+	}
+	return p.operand(name, layer, cols)
+}
+
 // kept is f at a layer's slot.
 func (p *pass) kept(name string, layer, n int) kernels.View { return p.f(name, p.slot(layer), n) }
 

@@ -10,7 +10,7 @@ ROOT  := $(CURDIR)
 CACHE := $(ROOT)/.cache
 RUN   ?= .run/quickstart
 
-.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine prerequisites check workflowcheck unit
+.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine bench-sandbox soak-sandbox prerequisites check workflowcheck unit
 
 quickstart: prerequisites build
 	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN) --figures .bench/quickstart.json
@@ -55,6 +55,16 @@ bench-engine: prerequisites
 	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
 	@.ci/peers/install.sh $(CACHE)/peers
 	bin/restar-bench engine
+
+# The sandbox service beside code-judge's design (fresh interpreters behind Redis), bursts, isolation and the verifier.
+bench-sandbox: build
+	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
+	@.ci/peers/code_judge.sh install
+	bin/restar-bench sandbox
+
+# 20,000 hostile calls; nothing may be left of them.
+soak-sandbox: prerequisites
+	RESTAR_SOAK=20000 go test -count=1 -timeout 3h -v -run 'TestNothingSurvives$$' ./workers/sandbox
 
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...

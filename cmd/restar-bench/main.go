@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/restar-rl/restar/cmd/restar-bench/internal/match"
+	"github.com/restar-rl/restar/workers/sandbox"
 )
 
 // Exit codes, as those of restar.
@@ -25,6 +26,7 @@ const (
 )
 
 func main() {
+	sandbox.MaybeChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the command in order, a second one at once
 	os.Exit(execute(ctx, os.Args[1:]))
@@ -40,7 +42,7 @@ func execute(ctx context.Context, args []string) int {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRun:  func(*cobra.Command, []string) { began = true },
 	}
-	root.AddCommand(engineCommand(), contestantCommand())
+	root.AddCommand(engineCommand(), contestantCommand(), sandboxCommand(), sandboxNodeCommand())
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {

@@ -1,0 +1,94 @@
+package sandboxbench
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// tail compares the slowest of a hundred trivial calls with the middle one, two callers at once.
+func (b *bench) tail(ctx context.Context) error {
+	c, err := b.restar(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	two := load{"run2", 2, 1}
+	if _, err := c.measure(ctx, two, b.mix["trivial"], warmCalls); err != nil {
+		return err
+	}
+	t, err := c.measure(ctx, two, b.mix["trivial"], 1000)
+	if err != nil {
+		return err
+	}
+	b.figures.Set("trivial_run2_p50_ms", t.quantile(.5))
+	b.figures.Set("trivial_run2_p99_ms", t.quantile(.99))
+	b.figures.Ratio("p99_over_p50", "trivial_run2_p99_ms", "trivial_run2_p50_ms")
+	faults, err := faultsPerCall(ctx, c)
+	b.figures.Set("page_faults_per_call", faults)
+	return err
+}
+
+// faultsPerCall asks the service for the page faults of a trivial call, namespaces and interpreter included.
+func faultsPerCall(ctx context.Context, c *contestant) (float64, error) {
+	const calls = 10
+	sum := 0.0
+	for range calls {
+		var r struct {
+			Faults float64 `json:"page_faults"`
+		}
+		if err := postJSON(ctx, c.url+"/v1/execute", map[string]string{"code": "print(1+1)"}, &r); err != nil {
+			return 0, err
+		}
+		sum += r.Faults
+	}
+	return sum / calls, nil
+}
+
+// isolation compares the cost of a trivial call with and without the layers that can be left out of a running service.
+func (b *bench) isolation(ctx context.Context) error {
+	var pair []*contestant
+	defer func() {
+		for _, c := range pair {
+			c.stop()
+		}
+	}()
+	for _, name := range []string{"on", "off"} {
+		c, err := b.node(ctx, "isolation-"+name, "--pool="+string(b.Tier), fmt.Sprintf("--without=%v", name == "off"))
+		if err != nil {
+			return err
+		}
+		pair = append(pair, c)
+	}
+	l := loads()[0]
+	var sums [2]tally
+	for round := range 4 {
+		for i, c := range pair {
+			t, err := c.measure(ctx, l, b.mix["trivial"], 200)
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first one warms
+				sums[i].add(t)
+			}
+		}
+	}
+	b.figures.Set("isolation_on_cpu_ms", sums[0].cpuMs())
+	b.figures.Set("isolation_off_cpu_ms", sums[1].cpuMs())
+	b.figures.Ratio("isolation_on_over_off", "isolation_on_cpu_ms", "isolation_off_cpu_ms")
+	return nil
+}
+
+// node starts this program as a service with an executor or a pool of its choice.
+func (b *bench) node(ctx context.Context, name string, args ...string) (*contestant, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	listen := fmt.Sprintf("127.0.0.1:%d", port)
+	return launch(ctx, name, "http://"+listen, "/readyz", append([]string{self, "sandbox-node", "--listen=" + listen}, args...)...)
+}

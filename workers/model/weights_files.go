@@ -62,15 +62,18 @@ func openWeights(dir string) (_ *weightsFiles, err error) {
 
 // add opens one file.
 func (w *weightsFiles) add(name string) error {
+	st, err := os.Stat(filepath.Join(w.dir, name))
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() { // a pipe would hold the reader for ever
+		return fmt.Errorf("is not a file (%s)", st.Mode())
+	}
 	f, err := os.Open(filepath.Join(w.dir, name))
 	if err != nil {
 		return err
 	}
 	w.open = append(w.open, f)
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	s, err := openStored(f, st.Size())
 	if err != nil {
 		return err
@@ -135,6 +138,8 @@ func weightsIndex(dir string) (index, error) {
 		return index{}, fmt.Errorf("model weights: %s has neither %s nor %s: %w", dir, WeightsFile, IndexFile, err)
 	case err != nil:
 		return index{}, fmt.Errorf("model weights: %w", err)
+	case !st.Mode().IsRegular():
+		return index{}, fmt.Errorf("%s is not a file (%s)", path, st.Mode())
 	case st.Size() > maxIndex:
 		return index{}, fmt.Errorf("%s has %d bytes, want at most %d", path, st.Size(), maxIndex)
 	}

@@ -180,7 +180,7 @@ func checkFile(key, path string) error {
 // checkModel loads the whole folder, as a worker will.
 func checkModel(r recipe.Recipe) error {
 	dir := r.Model.From
-	fix := "give a Hugging Face folder of a Qwen3 model with config.json, tokenizer.json and model.safetensors"
+	fix := "give a Hugging Face folder of a Qwen3, Qwen2 or Llama model with config.json, tokenizer.json and weights in model.safetensors or in the files of model.safetensors.index.json"
 	st, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -212,7 +212,7 @@ func checkModel(r recipe.Recipe) error {
 
 // checkModelFiles wants every file that a run will read to be a file that can be read.
 func checkModelFiles(dir, fix string) error {
-	for _, f := range modelFiles {
+	for _, f := range modelFiles(dir) {
 		path := filepath.Join(dir, f.name)
 		st, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -187,6 +187,42 @@ func TestATokenizerWithoutTheMarkersOfTurnsIsRefused(t *testing.T) {
 	}
 }
 
+func TestAModelInSeveralFilesIsReadAsOne(t *testing.T) {
+	r := recipe.Defaults()
+	r.Model.From = modelFolder(t, tokenizer.Markers())
+	m, err := model.Load(r.Model.From)
+	if err == nil {
+		err = m.SaveAs(r.Model.From, model.SaveOptions{ShardBytes: 20000})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Prepare(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // as a worker fetches it
+	for _, f := range p.files {
+		if name, ok := strings.CutPrefix(f.name, "model-"); ok {
+			if err := os.WriteFile(filepath.Join(dir, name), f.body, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, err := model.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range got.Params() {
+		if !slices.Equal(w.Data, m.Params()[i].Data) {
+			t.Errorf("%s differs", w.Name)
+		}
+	}
+}
+
 func TestWhatCannotBeReadInAModelFolderIsTheUsersToMend(t *testing.T) {
 	for _, name := range []string{"generation_config.json", "tokenizer_config.json", "model.safetensors"} {
 		r := recipe.Defaults()

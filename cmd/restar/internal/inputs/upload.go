@@ -14,17 +14,28 @@ import (
 
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
 )
 
-// modelFiles are the files of a Hugging Face folder that a run reads; needed ones must exist.
-var modelFiles = []struct {
+// modelFile is a file of a Hugging Face folder that a run reads; a needed one must exist.
+type modelFile struct {
 	name   string
 	needed bool
-}{
-	{"config.json", true}, {"tokenizer.json", true}, {"model.safetensors", true},
-	{"tokenizer_config.json", false}, {"generation_config.json", false},
+}
+
+// modelFiles lists the files of a folder: its weights are in one file, or in those that an index names.
+func modelFiles(dir string) []modelFile {
+	files := []modelFile{{model.ConfigFile, true}, {"tokenizer.json", true}}
+	weights, err := model.Files(dir)
+	if err != nil { // who reads them tells what is wrong
+		weights = []string{model.ConfigFile, model.WeightsFile}
+	}
+	for _, name := range weights[1:] {
+		files = append(files, modelFile{name, true})
+	}
+	return append(files, modelFile{"tokenizer_config.json", false}, modelFile{"generation_config.json", false})
 }
 
 // input is one file under the name that the store knows it by.
@@ -83,7 +94,7 @@ func prepare(r recipe.Recipe) (Plan, error) {
 func (p *Plan) addModel(dir string) error {
 	var files []input
 	var list bytes.Buffer
-	for _, f := range modelFiles {
+	for _, f := range modelFiles(dir) {
 		body, err := os.ReadFile(filepath.Join(dir, f.name))
 		if errors.Is(err, fs.ErrNotExist) && !f.needed {
 			continue

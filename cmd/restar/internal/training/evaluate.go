@@ -93,7 +93,7 @@ func (e Evaluation) recipe() (recipe.Recipe, error) {
 	if e.Prompt == 0 {
 		c, err := model.ReadConfig(filepath.Join(r.Model.From, model.ConfigFile))
 		if err != nil {
-			return r, fault.Userf("%w; give a Hugging Face folder of a Qwen3 model", err)
+			return r, fault.Userf("%w; give a Hugging Face folder of a Qwen3, Qwen2 or Llama model", err)
 		}
 		r.Agent.MaxPromptTokens = c.MaxPosition - e.Tokens
 	}

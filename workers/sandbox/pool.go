@@ -28,8 +28,9 @@ type Pool struct {
 	mu     sync.Mutex
 	closed bool
 
-	count counters
-	check checks
+	landlock func() bool // whether the kernel has it and zygotes use it
+	count    counters
+	check    checks
 }
 
 var _ Runner = (*Pool)(nil)
@@ -65,6 +66,7 @@ func open(opt Options) (*Pool, error) {
 	}
 	p := &Pool{opt: opt, tier: TierA, filter: f, seats: &seats{}, running: make(chan struct{}, opt.MaxRunning),
 		sessions: make(chan struct{}, opt.MaxSessions)}
+	p.landlock = func() bool { return landlockABI() > 0 && !opt.Without.Landlock }
 	p.life, p.end = context.WithCancel(context.Background())
 	if !opt.plain() {
 		var kinds []profile

@@ -86,6 +86,118 @@ func TestADeadZygoteIsReplacedAndItsCallsAreInfrastructureErrors(t *testing.T) {
 	}
 }
 
+// Zygotes are killed again and again while calls run and wait: each call ends once, with its own result or with an error that
+// says it may be repeated, and nothing of a lost one is left.
+func TestKilledZygotesUnderLoadLoseNoCallTwice(t *testing.T) {
+	callers, kills := 400, 6
+	if testing.Short() {
+		callers, kills = 100, 3
+	}
+	p := startPool(t, Options{Zygotes: 2, Warm: 3, MaxRunning: 4})
+	var ended, lost atomic.Int64
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for {
+				r, err := p.Run(deadline(t), Call{ID: fmt.Sprint(i), Code: fmt.Sprintf("import os, time\nif os.fork() == 0: time.sleep(31337)\ntime.sleep(0.01)\nprint(%d)", i)})
+				switch {
+				case errors.Is(err, ErrInfrastructure) && r.Status == "":
+					lost.Add(1)
+					continue // as a client does
+				case err != nil || r.Status != Success || r.Stdout != fmt.Sprintln(i):
+					t.Errorf("call %d: %+v, %v", i, r, err)
+				}
+				ended.Add(1)
+				return
+			}
+		})
+	}
+	for i := range kills {
+		for int(ended.Load()) < callers*(i+1)/(kills+2) {
+			time.Sleep(time.Millisecond)
+		}
+		if living := p.shelves[0].living(); len(living) > 0 {
+			_ = unix.Kill(living[i%len(living)].cmd.Process.Pid, unix.SIGKILL)
+		}
+	}
+	all.Wait()
+	s := p.Status()
+	if ended.Load() != int64(callers) || s.Calls != ended.Load() || s.Lost != lost.Load() || lost.Load() == 0 || s.Restarts == 0 || s.Queued+s.Running != 0 {
+		t.Errorf("%d calls ended and %d were lost, status %+v, expected %d ended, some lost, both counted", ended.Load(), lost.Load(), s, callers)
+	}
+	if who := sleepers(); len(who) > 0 {
+		t.Errorf("processes %v of calls survived", who)
+	}
+}
+
+func TestTheImportsOfACallChooseItsZygote(t *testing.T) {
+	kinds, libraries := profiles([]string{"math", "numpy", "sympy.core"})
+	for code, full := range map[string]bool{"import math": false, "import numpy as np": true, "from sympy import *": true, "x = 'numpy'": true,
+		"numpyx = 1": false, "my_numpy": false, "import mpmath": true, "": false, "snumpy, numpy": true} {
+		if len(kinds) > 1 && mentions(code, libraries) != full {
+			t.Errorf("%q goes to the full zygote: %v, expected %v", code, !full, full)
+		}
+	}
+	if kinds, _ := profiles(Lite()); len(kinds) != 1 || len(kinds[0].preload) != len(Lite()) {
+		t.Errorf("a list of standard modules gives %v", kinds)
+	}
+	needModule(t, "numpy")
+	p := startPool(t, Options{Preload: []string{"math", "numpy"}, Zygotes: 1, Warm: 1})
+	for code, want := range map[string]string{"import math": Small, "import numpy\nnumpy.ones(2)": Full} {
+		if r := run(t, p, code); r.Profile != want || r.Status != Success {
+			t.Errorf("%q ran in %q: %+v", code, r.Profile, r)
+		}
+	}
+	if r := run(t, p, "import sys\n'num' + 'py' in sys.modules"); r.Stdout != "False\n" {
+		t.Errorf("the lite zygote has numpy: %+v", r)
+	}
+}
+
+// A layer that goes away while the pool runs is found by the next look, and the zygote gets no more calls.
+func TestTheCanariesRunAgainInEveryZygote(t *testing.T) {
+	opt, err := Options{Tier: testTier(), Zygotes: 2, Warm: 1}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	var gone atomic.Bool
+	p.landlock = func() bool { return !gone.Load() }
+	if err := p.launch(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	first := p.Status().Preflight
+	if first.At.IsZero() || first.Err != nil {
+		t.Fatalf("the preflight is %+v", first)
+	}
+	if err := unix.Kill(p.shelves[0].zygote(0).cmd.Process.Pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for p.Status().Zygotes < 2 || p.Status().Restarts == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	again := p.Status().Preflight
+	if !again.At.After(first.At) || again.Err != nil {
+		t.Errorf("after a restart the preflight is %+v, before %+v", again, first)
+	}
+	gone.Store(true)
+	p.recheckAll()
+	if s := p.Status(); !errors.Is(s.Preflight.Err, ErrLayer) || !strings.Contains(s.Preflight.Err.Error(), "Landlock") {
+		t.Errorf("the preflight without Landlock is %v", s.Preflight.Err)
+	}
+	for p.Status().Zygotes > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	if r, err := p.Run(ctx, Call{Code: "print(1)"}); err == nil {
+		t.Errorf("a call got %+v from a machine with a hole", r)
+	}
+}
+
 // The profiler interrupts the system calls of every thread.
 func TestSignalsToThePoolsProcessLoseNoCall(t *testing.T) {
 	p := startPool(t, Options{})

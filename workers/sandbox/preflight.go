@@ -123,7 +123,7 @@ func canaryLimits(l Limits) Limits {
 
 // landlockLayer is known from the kernel: its restrictions inside overlap with those of the mounts.
 func (p *Pool) landlockLayer() Layer {
-	if landlockABI() > 0 && !p.opt.Without.Landlock {
+	if p.landlock() {
 		return Layer{Name: "Landlock", OK: true}
 	}
 	return Layer{Name: "Landlock", Fix: fixLandlock}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,54 @@ func TestLimitsOfACallReplaceThePools(t *testing.T) {
 	}
 	if r = run(t, p, fork); r.Stdout != "50\n" {
 		t.Errorf("with the default the program forked %q", r.Stdout)
+	}
+}
+
+func TestTextsOfFailuresAreConfiguration(t *testing.T) {
+	const code = "def f():\n    return {}['{type} {source}']\n\nf()"
+	for _, c := range []struct {
+		texts          Texts
+		code           string
+		stdout, stderr string
+	}{
+		{Texts{Located: "{line}|{type}|{message}|{source}|{other}|{"}, code, "", "2|KeyError|'{type} {source}'|return {}['{type} {source}']|{other}|{"},
+		{Texts{Unlocated: "<{type}>"}, "class B(BaseException): pass\nraise B('x')", "", "<B>"},
+		{Texts{Traceback: true}, "x = 1\n\nx / 0", "", "Traceback (most recent call last):\n  File \"<unknown>\", line 3, in <module>\nZeroDivisionError: division by zero\n"},
+		{Texts{NoEcho: true}, "print(1)\n2", "1\n", ""},
+	} {
+		r := run(t, startPool(t, Options{Texts: c.texts, Zygotes: 1, Warm: 1}), c.code)
+		if r.Stdout != c.stdout || r.Stderr != c.stderr {
+			t.Errorf("%+v: got %q and %q, expected %q and %q", c.texts, r.Stdout, r.Stderr, c.stdout, c.stderr)
+		}
+	}
+}
+
+// A class changes the time limits only, so its calls run on warm slots.
+func TestClassesAreTimeLimits(t *testing.T) {
+	p := startPool(t, Options{Zygotes: 1, Warm: 1})
+	for class, want := range map[string]time.Duration{"S": 5 * time.Second, "M": 30 * time.Second, "L": time.Minute} {
+		l, err := ClassLimits(class)
+		if err != nil || l.CPU != want || l.Wall != want {
+			t.Errorf("class %s is %+v, %v", class, l, err)
+		}
+		if l.withDefaults(p.opt.Limits).slotLimits() != p.opt.Limits.slotLimits() {
+			t.Errorf("class %s needs a slot of its own", class)
+		}
+	}
+	if _, err := ClassLimits("XL"); err == nil || !strings.Contains(err.Error(), `"XL"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The kernel's own limit is behind the pool's, for a pool that cannot act.
+func TestTheKernelLimitsCPUTimeToo(t *testing.T) {
+	p := startPool(t, Options{Zygotes: 1, Warm: 1})
+	const code = "import resource\nresource.getrlimit(resource.RLIMIT_CPU)[0]"
+	for _, cpu := range []time.Duration{time.Second, 90 * time.Second} {
+		r := runCall(t, p, Call{Code: code, Limits: Limits{CPU: cpu, Wall: 100 * time.Second}})
+		if want := fmt.Sprintln(backstop(cpu)); r.Stdout != want {
+			t.Errorf("with %v the limit is %q, expected %q", cpu, r.Stdout, want)
+		}
 	}
 }
 

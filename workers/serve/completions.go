@@ -1,0 +1,230 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/restar-rl/restar/workers/engine"
+)
+
+// defaultCompletion is OpenAI's max_tokens of a completion.
+const defaultCompletion = 16
+
+// completionRequest is the body of /v1/completions.
+type completionRequest struct {
+	sampling
+	Prompt           prompts `json:"prompt"`
+	LogProbs         *int    `json:"logprobs"`
+	AddSpecialTokens *bool   `json:"add_special_tokens"` // of vLLM: what the tokenizer puts around a text, default true
+
+	Echo   bool    `json:"echo"`
+	BestOf *int    `json:"best_of"`
+	Suffix *string `json:"suffix"`
+}
+
+// prompts is a text, a list of texts, a list of ids or a list of lists of ids.
+type prompts struct {
+	texts []string
+	ids   [][]int32
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *prompts) UnmarshalJSON(b []byte) error {
+	var text string
+	var list []int32
+	switch {
+	case string(b) == "null" || string(b) == "[]":
+		return badRequest("prompt", "prompt is empty, want a text, token ids, or a list of either")
+	case json.Unmarshal(b, &text) == nil:
+		p.texts = []string{text}
+	case json.Unmarshal(b, &p.texts) == nil:
+	case json.Unmarshal(b, &list) == nil:
+		p.texts, p.ids = nil, [][]int32{list}
+	case json.Unmarshal(b, &p.ids) == nil:
+		p.texts = nil
+	default:
+		return badRequest("prompt", "prompt is %.40s, want a text, token ids, or a list of either", b)
+	}
+	return nil
+}
+
+// encode returns the prompts in ids. A text is the client's own, markers included.
+func (s *Server) encode(p prompts, frame bool) ([][]int32, error) {
+	out := p.ids
+	for _, text := range p.texts {
+		ids := s.tokenizer.EncodeWithSpecials(text)
+		if frame {
+			ids = s.tokenizer.Frame(ids)
+		}
+		out = append(out, ids)
+	}
+	for i, ids := range out {
+		if len(ids) == 0 {
+			return nil, badRequest("prompt", "prompt %d is empty", i)
+		}
+	}
+	if len(out) == 0 {
+		return nil, badRequest("prompt", "prompt is missing, want a text, token ids, or a list of either")
+	}
+	return out, nil
+}
+
+func (r *completionRequest) completionCheck(maxChoices int) (top int, err error) {
+	if err := r.check(maxChoices); err != nil {
+		return 0, err
+	}
+	n, top := value(r.N, 1), value(r.LogProbs, 0)
+	switch {
+	case r.Echo:
+		return 0, badRequest("echo", "echo is not done here, want false: the prompt is known")
+	case value(r.BestOf, n) != n:
+		return 0, badRequest("best_of", "best_of is %d, want n (%d) or nothing", *r.BestOf, n)
+	case value(r.Suffix, "") != "":
+		return 0, badRequest("suffix", "suffix is not done here, leave it out")
+	case top < 0 || top > engine.MaxTopLogProbs:
+		return 0, badRequest("logprobs", "logprobs is %d, want 0 to %d", top, engine.MaxTopLogProbs)
+	}
+	return top, nil
+}
+
+type completionResponse struct {
+	ID      string             `json:"id"`
+	Object  string             `json:"object"`
+	Created int64              `json:"created"`
+	Model   string             `json:"model"`
+	Choices []completionChoice `json:"choices"`
+	Usage   *usageJSON         `json:"usage,omitempty"`
+}
+
+type completionChoice struct {
+	Index     int                 `json:"index"`
+	Text      string              `json:"text"`
+	LogProbs  *completionLogProbs `json:"logprobs"`
+	Finish    *finish             `json:"finish_reason"`
+	TokenIDs  []int32             `json:"token_ids,omitempty"`
+	PromptIDs []int32             `json:"prompt_token_ids,omitempty"`
+}
+
+// completion is one request being answered.
+type completion struct {
+	s       *Server
+	req     *completionRequest
+	jobs    []job
+	head    completionResponse
+	usage   usageJSON
+	tokens  [][]engine.Token // of each answer, those not told yet
+	texts   []string
+	offsets []int
+	told    []bool // whether an answer's prompt ids were
+}
+
+// completions serves /v1/completions.
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
+	var req completionRequest
+	if err := decode(r, &req); err != nil {
+		return err
+	}
+	top, err := req.completionCheck(s.opt.MaxChoices)
+	if err != nil {
+		return err
+	}
+	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	list, err := s.encode(req.Prompt, value(req.AddSpecialTokens, true))
+	if err != nil {
+		return err
+	}
+	n := value(req.N, 1)
+	if len(list)*n > s.opt.MaxChoices {
+		return badRequest("prompt", "%d prompts with %d answers each, want at most %d answers", len(list), n, s.opt.MaxChoices)
+	}
+	c := &completion{s: s, req: &req, tokens: make([][]engine.Token, len(list)*n), texts: make([]string, len(list)*n),
+		offsets: make([]int, len(list)*n), told: make([]bool, len(list)*n)}
+	c.head = completionResponse{ID: s.name("cmpl", w), Object: "text_completion", Created: s.opt.Now().Unix(), Model: s.opt.Model, Choices: []completionChoice{}}
+	seed := s.seedOf(req.sampling)
+	for i, ids := range list {
+		j, err := s.plan(req.sampling, ids, i, top, defaultCompletion, seed)
+		if err != nil {
+			return err
+		}
+		c.jobs = append(c.jobs, j)
+		c.usage.Prompt += len(ids)
+		c.usage.Total += len(ids)
+	}
+	if req.Stream {
+		return c.stream(w, r)
+	}
+	return c.whole(w, r)
+}
+
+func (c *completion) whole(w http.ResponseWriter, r *http.Request) error {
+	ends, err := c.s.answers(r.Context(), c.jobs, func(i int, p part) error {
+		c.take(i, p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out := c.head
+	for i := range ends {
+		out.Choices = append(out.Choices, c.choice(i, &ends[i]))
+	}
+	out.Usage = &c.usage
+	return writeJSON(w, http.StatusOK, out)
+}
+
+func (c *completion) stream(w http.ResponseWriter, r *http.Request) error {
+	out := &events{w: w}
+	send := func(i int, end *finish) error {
+		event := c.head
+		event.Choices = []completionChoice{c.choice(i, end)}
+		return out.send(event)
+	}
+	ends, err := c.s.answers(r.Context(), c.jobs, func(i int, p part) error {
+		c.take(i, p)
+		if c.texts[i] == "" && (c.req.LogProbs == nil && !c.req.TokenIDs || len(c.tokens[i]) == 0) {
+			return nil
+		}
+		return send(i, nil)
+	})
+	if err != nil {
+		return err
+	}
+	for i := range ends {
+		if err := send(i, &ends[i]); err != nil {
+			return err
+		}
+	}
+	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
+		last := c.head
+		last.Usage = &c.usage
+		if err := out.send(last); err != nil {
+			return err
+		}
+	}
+	return out.done()
+}
+
+func (c *completion) take(i int, p part) {
+	c.texts[i] += p.text
+	c.tokens[i] = append(c.tokens[i], p.tokens...)
+	c.usage.add(len(p.tokens))
+}
+
+// choice tells what an answer has gained since the last time.
+func (c *completion) choice(i int, end *finish) completionChoice {
+	out := completionChoice{Index: i, Text: c.texts[i], Finish: end}
+	if c.req.LogProbs != nil && len(c.tokens[i]) > 0 {
+		out.LogProbs = c.logProbs(i)
+	}
+	if c.req.TokenIDs {
+		out.TokenIDs = ids(c.tokens[i])
+		if !c.told[i] {
+			out.PromptIDs = c.jobs[i/value(c.req.N, 1)].prompt
+			c.told[i] = true
+		}
+	}
+	c.texts[i], c.tokens[i] = "", nil
+	return out
+}

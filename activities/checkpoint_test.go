@@ -125,13 +125,13 @@ func checkpointSteps(t *testing.T, st store.Store, stage string) (steps []int64)
 
 func TestADroppedVersionIsPublishedAgainWithItsDigest(t *testing.T) {
 	st, _, out := undisturbed(t, 4)
-	policies := &Policies{Store: st}
+	b := process(t, st)
+	policies := &Policies{Runs: b.tr.Runs, Store: st}
 	dropped := out[0].Weights
 	if _, err := policies.Load(t.Context(), benchRun, dropped); !isNotFound(err) {
 		t.Fatalf("weights of step 1 after step 4: %v, want them dropped", err)
 	}
 	// the checkpoint before step 1 was dropped too: the oldest one kept is that of step 2
-	b := process(t, st)
 	refused(t, b, b.tr.PublishWeights, beginOf("one", 0, dropped, 0), "no readable checkpoint of a step up to 1")
 
 	for _, step := range []int{2, 3} { // from its checkpoint, and by a replay from it

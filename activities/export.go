@@ -19,7 +19,7 @@ const AgentFile = "restar_agent.json"
 func (t *Trainer) ExportModel(ctx context.Context, in ExportInput) (ExportResult, error) {
 	ctx, _, stop := beat(ctx)
 	defer stop()
-	p := &Policies{Store: t.Store}
+	p := &Policies{Runs: t.Runs, Store: t.Store}
 	m, err := p.Load(ctx, in.Run, in.Weights)
 	if err != nil {
 		return ExportResult{}, missing(err)

@@ -12,8 +12,11 @@ import (
 	"github.com/restar-rl/restar/workers/train"
 )
 
-// Policies reads published weights of runs.
-type Policies struct{ Store store.Store }
+// Policies reads published weights of runs, in the precision of each run's recipe.
+type Policies struct {
+	Runs  *Runs
+	Store store.Store
+}
 
 // ErrMissingWeights is the failure of work whose weights are not published any more; a trainer can publish them again.
 const ErrMissingWeights = "MissingWeights"
@@ -23,7 +26,7 @@ var errUnpublished = errors.New("weights are not published")
 
 // Load returns a model with published weights, checked against their digest.
 func (p *Policies) Load(ctx context.Context, run string, w Weights) (*model.Model, error) {
-	m, err := emptyModel(ctx, p.Store, run)
+	m, err := emptyModel(ctx, p.Runs, run)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +81,15 @@ func (t *Trainer) put(ctx context.Context, run string, w Weights, m *model.Model
 
 // skeleton is a model of the run's shape whose weights are about to be replaced.
 func (t *Trainer) skeleton(ctx context.Context, run string) (*model.Model, error) {
-	return emptyModel(ctx, t.Store, run)
+	return emptyModel(ctx, t.Runs, run)
 }
 
-func emptyModel(ctx context.Context, s store.Store, run string) (*model.Model, error) {
-	body, _, err := s.Get(ctx, modelKey(run, model.ConfigFile))
+func emptyModel(ctx context.Context, runs *Runs, run string) (*model.Model, error) {
+	rec, err := runs.Recipe(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	body, _, err := runs.Store.Get(ctx, modelKey(run, model.ConfigFile))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +97,7 @@ func emptyModel(ctx context.Context, s store.Store, run string) (*model.Model, e
 	if err != nil {
 		return nil, err
 	}
-	return model.New(cfg, 0)
+	return model.New(cfg, 0, model.WithPrecision(precision(rec)))
 }
 
 // files reads every file of a folder.

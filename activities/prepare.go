@@ -89,7 +89,7 @@ func (t *Trainer) firstModel(ctx context.Context, rec Recipe, in FineTuneInput) 
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := model.Load(dir)
+	m, err := model.Load(dir, model.WithPrecision(precision(rec)))
 	if err != nil {
 		return nil, nil, InputError(err)
 	}

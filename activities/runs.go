@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/restar-rl/restar/kernels/philox"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/problem"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/tokenizer"
@@ -16,7 +17,7 @@ import (
 // is immutable in the store, so a cached value is never stale.
 type Runs struct {
 	Store      store.Store
-	NumericsID string // of this worker: the bits that it computes
+	NumericsOf func(model.Precision) string // of this worker: the bits that it computes in a precision
 
 	mu    sync.Mutex
 	cache map[string]any // by store key
@@ -28,11 +29,17 @@ func (r *Runs) Recipe(ctx context.Context, run string) (Recipe, error) {
 		var rec Recipe
 		return rec, decodeStrict(b, &rec)
 	})
-	if err == nil && rec.NumericsID != r.NumericsID {
-		return rec, numericsError(r.NumericsID, rec.NumericsID)
+	if err != nil {
+		return rec, err
+	}
+	if mine := r.NumericsOf(precision(rec)); rec.NumericsID != mine {
+		return rec, numericsError(mine, rec.NumericsID)
 	}
 	return rec, err
 }
+
+// precision is the one that a recipe names.
+func precision(rec Recipe) model.Precision { return model.Precision(rec.Precision) }
 
 // Problems returns a curated set, checked against its digest.
 func (r *Runs) Problems(ctx context.Context, d Dataset) ([]problem.Problem, error) {

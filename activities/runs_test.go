@@ -3,13 +3,15 @@ package activities
 import (
 	"strings"
 	"testing"
+
+	"github.com/restar-rl/restar/workers/model"
 )
 
 func TestARunOfOtherBitsIsRefused(t *testing.T) {
 	st, p := toyRun(t)
 	in := rounds(t, st, 1)
 	b := process(t, st)
-	b.cur.Runs.NumericsID = "another backend" // which all roles of the process share
+	b.cur.Runs.NumericsOf = func(model.Precision) string { return "another backend" } // which all roles of the process share
 	for name, c := range map[string]struct{ fn, in any }{
 		"curate": {b.cur.Curate, CurateInput{Run: benchRun}}, "prepare": {b.tr.PrepareModel, FineTuneInput{Run: benchRun}},
 		"tune": {b.tr.FineTuneSteps, FineTuneInput{Run: benchRun, From: 4, To: 6}}, "begin": {b.tr.BeginStage, beginOf("one", 0, p.sft, 0)},

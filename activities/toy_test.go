@@ -63,8 +63,8 @@ func process(t *testing.T, st store.Store) *bench {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	b := &bench{t: t, env: suite.NewTestActivityEnvironment(), st: st, rec: toyRecipe(t)}
 	b.env.SetTestTimeout(time.Hour)
-	runs := &Runs{Store: st, NumericsID: b.rec.NumericsID}
-	b.eng = &Engines{Policies: &Policies{Store: st}, Options: engine.Options{Blocks: 512}}
+	runs := &Runs{Store: st, NumericsOf: func(model.Precision) string { return b.rec.NumericsID }}
+	b.eng = &Engines{Policies: &Policies{Runs: runs, Store: st}, Options: engine.Options{Blocks: 512}}
 	b.pool = &Pools{}
 	b.cur = &Curation{Runs: runs, Store: st}
 	b.tr = &Trainer{Runs: runs, Store: st, Owner: "test"}

@@ -53,8 +53,9 @@ func TestAStepIsAppliedExactlyOnce(t *testing.T) {
 
 func TestPublishedWeightsAreThoseOfTheStep(t *testing.T) {
 	st, _, out := undisturbed(t, 2)
+	b := process(t, st)
 	for _, r := range out {
-		if _, err := (&Policies{Store: st}).Load(t.Context(), benchRun, r.Weights); err != nil {
+		if _, err := (&Policies{Runs: b.tr.Runs, Store: st}).Load(t.Context(), benchRun, r.Weights); err != nil {
 			t.Fatal(err)
 		}
 	}

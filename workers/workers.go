@@ -156,12 +156,12 @@ type host struct {
 
 func (o Options) host() (*host, func()) {
 	s := store.WithFaults(o.Store, o.Faults)
-	runs := &activities.Runs{Store: s, NumericsID: model.NumericsID()}
+	runs := &activities.Runs{Store: s, NumericsOf: model.NumericsOf}
 	bytes := o.KVBytes
 	if bytes == 0 {
 		bytes = DefaultKVBytes
 	}
-	engines := &activities.Engines{Policies: &activities.Policies{Store: s}, Options: engine.Options{}, KVBytes: bytes}
+	engines := &activities.Engines{Policies: &activities.Policies{Runs: runs, Store: s}, Options: engine.Options{}, KVBytes: bytes}
 	pools := &activities.Pools{Log: o.Log, Endpoints: o.Sandboxes}
 	h := &host{
 		cur: &activities.Curation{Runs: runs, Store: s},

@@ -19,8 +19,9 @@ import (
 // Defaults holds the values that a recipe may leave out, with their sources.
 func Defaults() Recipe {
 	return Recipe{
-		Numerics: "exact",
-		Data:     Data{NGram: 8, HeldOutOverlap: "ngram"}, // rStar2-Agent §5.1
+		Numerics:  "exact",
+		Precision: "fp32",
+		Data:      Data{NGram: 8, HeldOutOverlap: "ngram"}, // rStar2-Agent §5.1
 		Agent: Agent{
 			Tool:            "python_code_with_standard_io",
 			CallsPerTurn:    1,    // verl's default, which every published run used

@@ -10,7 +10,8 @@ type Recipe struct {
 	Version    int        `yaml:"version" json:"version"` // format of this file: 1
 	Name       string     `yaml:"name" json:"name"`
 	Seed       uint64     `yaml:"seed" json:"seed"`
-	Numerics   string     `yaml:"numerics" json:"numerics"` // exact
+	Numerics   string     `yaml:"numerics" json:"numerics"`   // exact
+	Precision  string     `yaml:"precision" json:"precision"` // of the operands of matrix products: fp32 or bf16
 	Model      Model      `yaml:"model" json:"model"`
 	Data       Data       `yaml:"data" json:"data"`
 	Agent      Agent      `yaml:"agent" json:"agent"`

@@ -17,6 +17,7 @@ func (r Recipe) Validate() error {
 	c.that(r.Version == 1, "version", r.Version, "1")
 	c.that(nameForm.MatchString(r.Name), "name", r.Name, "lower-case letters, digits and hyphens, at most 40")
 	c.that(r.Numerics == "exact", "numerics", r.Numerics, "exact (the only mode of the CPU backend)")
+	c.that(r.Precision == "fp32" || r.Precision == "bf16", "precision", r.Precision, "fp32 or bf16")
 	r.Model.check(&c)
 	r.Data.check(&c, len(r.Stages) > 0)
 	r.Agent.check(&c)

@@ -193,7 +193,7 @@ func checkModel(r recipe.Recipe) error {
 	if err := checkModelFiles(dir, fix); err != nil {
 		return err
 	}
-	if _, err := numerics.ID(); err != nil {
+	if _, err := numerics.ID(model.Precision(r.Precision)); err != nil {
 		return err
 	}
 	m, err := model.Load(dir)

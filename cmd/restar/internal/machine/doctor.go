@@ -12,6 +12,7 @@ import (
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/workers/local"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/sandbox"
 )
 
@@ -61,11 +62,15 @@ func write(out io.Writer, checks []check) (bad int) {
 }
 
 func computes() check {
-	id, err := numerics.ID()
-	if err != nil {
-		return check{name: "numerics", found: "none", fix: err.Error()}
+	var ids []string
+	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+		id, err := numerics.ID(p)
+		if err != nil {
+			return check{name: "numerics", found: "none", fix: err.Error()}
+		}
+		ids = append(ids, id)
 	}
-	return check{name: "numerics", found: fmt.Sprintf("%s on %d cores", id, runtime.GOMAXPROCS(0))}
+	return check{name: "numerics", found: fmt.Sprintf("%s on %d cores", strings.Join(ids, ", "), runtime.GOMAXPROCS(0))}
 }
 
 func devserver() check {

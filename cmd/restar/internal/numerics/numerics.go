@@ -7,11 +7,11 @@ import (
 	"github.com/restar-rl/restar/workers/model"
 )
 
-// ID is model.NumericsID, or a user error that names the variable which asks for what this processor cannot do. Nothing may
+// ID is model.NumericsOf a precision, or a user error that names the variable which asks for what this processor cannot do. Nothing may
 // be written in the name of an empty id: no machine could ever continue it.
-func ID() (string, error) {
+func ID(p model.Precision) (string, error) {
 	if _, err := cpu.FromEnv(); err != nil {
 		return "", fault.AsUser(err)
 	}
-	return model.NumericsID(), nil
+	return model.NumericsOf(p), nil
 }

@@ -9,11 +9,13 @@ import (
 )
 
 func TestAnInstructionPathThatTheProcessorLacksIsTheUsersToMend(t *testing.T) {
-	if id, err := ID(); err != nil || id == "" || id != model.NumericsID() {
-		t.Errorf("id %q (%v), want the model's %q", id, err, model.NumericsID())
+	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+		if id, err := ID(p); err != nil || !strings.Contains(id, string(p)) || id != model.NumericsOf(p) {
+			t.Errorf("id %q (%v), want the model's %q", id, err, model.NumericsOf(p))
+		}
 	}
 	t.Setenv("RESTAR_CPU_ISA", "mmx")
-	id, err := ID()
+	id, err := ID(model.PrecisionFP32)
 	if fault.Code(err) != fault.User || id != "" {
 		t.Fatalf("id %q, error %v, want one that the user can mend", id, err)
 	}

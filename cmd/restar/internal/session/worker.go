@@ -14,6 +14,7 @@ import (
 	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/workers"
 	"github.com/restar-rl/restar/workers/local"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/sandbox"
 	sandboxclient "github.com/restar-rl/restar/workers/sandbox/client"
 	"github.com/restar-rl/restar/workers/store"
@@ -74,7 +75,7 @@ func Work(ctx context.Context, o WorkerOptions) (err error) {
 	if err := o.complete(); err != nil {
 		return err
 	}
-	if _, err := numerics.ID(); err != nil {
+	if _, err := numerics.ID(model.PrecisionFP32); err != nil {
 		return err
 	}
 	for _, e := range o.Sandboxes {

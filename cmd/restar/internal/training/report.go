@@ -18,7 +18,7 @@ func WriteReport(ctx context.Context, s store.Store, run, file string) error {
 	if _, _, err := s.Get(ctx, store.RecipeKey(run)); errors.Is(err, store.ErrNotFound) {
 		return fault.Userf("the store holds no run %s; `restar status` lists the runs", run)
 	}
-	scoring := &activities.Scoring{Store: s, Runs: &activities.Runs{Store: s, NumericsID: model.NumericsID()}}
+	scoring := &activities.Scoring{Store: s, Runs: &activities.Runs{Store: s, NumericsOf: model.NumericsOf}}
 	page, err := scoring.Report(ctx, activities.ReportInput{Run: run})
 	if err != nil {
 		return fmt.Errorf("report of run %s: %w", run, err)

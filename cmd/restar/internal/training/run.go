@@ -15,6 +15,7 @@ import (
 	"github.com/restar-rl/restar/cmd/restar/internal/machine"
 	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
 	"github.com/restar-rl/restar/cmd/restar/internal/session"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workflows"
 	"github.com/spf13/pflag"
@@ -56,7 +57,7 @@ func run(ctx context.Context, out io.Writer, r recipe.Recipe, o Options) error {
 		return fault.Userf("run name %q, want lower-case letters, digits and hyphens, at most 40; correct --run", o.Run)
 	}
 	var err error
-	if r.NumericsID, err = numerics.ID(); err != nil {
+	if r.NumericsID, err = numerics.ID(model.Precision(r.Precision)); err != nil {
 		return err
 	}
 	if err := inputs.Check(ctx, r); err != nil {

@@ -119,7 +119,7 @@ func (b *bench) rounded(kind string, z kernels.Shape) func() {
 	switch kind {
 	case "NN":
 		a, w := b.roundedRows(z.M, z.K), b.view(b.Halves(b.PackedLen(kernels.BF16, z.N, z.K)))
-		b.PackNN(s, w, b.floats(z.K*z.N), z.K, z.N)
+		b.PackNN(s, w, b.floats(z.K*z.N), z.N, z.K)
 		return func() { b.GemmNN(s, c, a, w, z, false) }
 	case "TN":
 		a, x := b.roundedRows(z.K, z.M), b.roundedRows(z.K, z.N)

@@ -64,12 +64,10 @@ func (r *runner) newestTraining(s Shape) error {
 	for _, precision := range []string{fp32, bf16} {
 		torch := r.python(torchNew, "torch_train.py", s.in(precision))
 		defer stop(torch)
-		all = append(all, entries(torch, "1", "2"))
+		all = append(all, beside(torch))
 		played = append(played, all[len(all)-1]...)
 	}
-	rules := trainRules(s)
-	rules.Rounds, rules.Budget = min(4, rules.Rounds), rules.Budget/2
-	if err := match.Play(r, played, rules); err != nil {
+	if err := match.Play(r, played, trainRules(s)); err != nil {
 		return err
 	}
 	r.trained(s, "torch_newest_train", "_fp32", "torch_newest", all[0]...)

@@ -44,6 +44,7 @@ type Process struct {
 	Version string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
+	out     io.ReadCloser
 	lines   chan string
 	errs    tail
 }
@@ -69,14 +70,13 @@ func Start(ctx context.Context, s Spec, wait time.Duration) (*Process, error) {
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
+	if p.out, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	go p.read(out)
+	go p.read()
 	ready, err := p.answer(ctx, wait)
 	if err != nil {
 		p.Stop()
@@ -96,9 +96,9 @@ func hasPrefix(s string, prefixes []string) bool {
 }
 
 // read passes on the lines of a contestant until its output ends.
-func (p *Process) read(out io.Reader) {
+func (p *Process) read() {
 	defer close(p.lines)
-	s := bufio.NewScanner(out)
+	s := bufio.NewScanner(p.out)
 	for s.Scan() {
 		p.lines <- s.Text()
 	}
@@ -119,6 +119,7 @@ func (p *Process) answer(ctx context.Context, wait time.Duration) (Answer, error
 	select {
 	case line, ok := <-p.lines:
 		if !ok {
+			p.Stop() // after which all of its last words are there
 			return a, p.fault(errors.New("it ended"))
 		}
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
@@ -139,10 +140,13 @@ func (p *Process) fault(err error) error {
 	return fmt.Errorf("%s: %w", p.Name, err)
 }
 
-// Stop ends the contestant and waits for it.
+// Stop ends the contestant and waits for it. Its output is closed too, in case a child of it lives on.
 func (p *Process) Stop() {
 	_ = p.in.Close()
-	timer := time.AfterFunc(stopWait, func() { _ = p.cmd.Process.Kill() })
+	timer := time.AfterFunc(stopWait, func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.out.Close()
+	})
 	defer timer.Stop()
 	for range p.lines { // what it still writes
 	}

@@ -10,6 +10,7 @@ import (
 type Entry struct {
 	Process *Process
 	Request string
+	Rounds  int    // after the first one, if the entry plays fewer than the rest; 0 plays all
 	Best    Answer // of all rounds but the first, which warms up
 	Failed  error  // why the entry plays no more
 	answers int
@@ -37,7 +38,7 @@ func Play(ctx context.Context, entries []*Entry, r Rules) error {
 			return nil
 		}
 		for _, e := range entries {
-			if e.Failed != nil {
+			if e.Failed != nil || e.Rounds > 0 && round > e.Rounds {
 				continue
 			}
 			a, err := e.Process.Ask(ctx, e.Request, r.Wait)

@@ -11,20 +11,63 @@ import (
 // 48*64 scores and as many of their gradients fit the first-level cache.
 const queryTile = 48
 
-// spanItem is one item of attention: query rows [from, to) of a sequence, for all key-value heads.
-type spanItem struct{ seq, from, to int }
+// spanItem is one item of attention: query rows [from, to), which are rows of a sequence, or those of several sequences of one row each,
+// whose first blocks are shared. Rows count heads of the group apart.
+type spanItem struct {
+	seq, last int // sequences
+	from, to  int // rows, counted from the first of seq
+	shared    int // blocks from 0 that several sequences have in common and that all of them see whole
+}
 
 // spanItems cuts the query rows of all sequences into tiles. The result is valid until the next call.
 func (s *stream) spanItems(p kernels.Spans, group int) []spanItem {
 	items := s.items[:0]
-	for i := range p.Sequences() {
+	for i := 0; i < p.Sequences(); {
+		it := sharing(p, i, group)
+		if it.last > i {
+			items = append(items, it)
+			i = it.last + 1
+			continue
+		}
 		n := (p.Row[i+1] - p.Row[i]) * group
 		for f := 0; f < n; f += queryTile {
-			items = append(items, spanItem{i, f, min(n, f+queryTile)})
+			items = append(items, spanItem{seq: i, last: i, from: f, to: min(n, f+queryTile)})
 		}
+		i++
 	}
 	s.items = items
 	return items
+}
+
+// sharing joins sequence i with those after it that decode from the same prompt, so that a group's keys and values are read once and not once
+// a sample.
+func sharing(p kernels.Spans, i, group int) spanItem {
+	it := spanItem{seq: i, last: i, to: group}
+	for k := i + 1; k < p.Sequences() && it.to+group <= queryTile; k++ {
+		n := commonBlocks(p, i, k)
+		if n == 0 || n < it.shared {
+			break
+		}
+		if it.shared == 0 {
+			it.shared = n
+		}
+		it.last, it.to = k, it.to+group
+	}
+	return it
+}
+
+// commonBlocks counts the first blocks that two sequences of one row each share and see whole.
+func commonBlocks(p kernels.Spans, i, k int) int {
+	if p.Row[i+1]-p.Row[i] != 1 || p.Row[k+1]-p.Row[k] != 1 {
+		return 0
+	}
+	n := (min(p.Start[i], p.Start[k]) + 1) / block
+	for j := range n {
+		if p.Table[p.TableAt[i]+j] != p.Table[p.TableAt[k]+j] {
+			return j
+		}
+	}
+	return n
 }
 
 // check refuses spans that do not fit their rows, tables or caches.
@@ -120,43 +163,72 @@ func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	})
 }
 
-// attend runs one tile of query rows of one key-value head over the blocks it sees.
+// queries are query rows of one key-value head with what they have come to so far.
+type queries struct {
+	q, acc      []float32 // [rows, dim]
+	m, l, alpha []float32 // [rows]: running maximum, running sum, factor of the last block
+}
+
+// rows returns some of the rows.
+func (q queries) rows(from, to, dim int) queries {
+	return queries{q.q[from*dim : to*dim], q.acc[from*dim : to*dim], q.m[from:to], q.l[from:to], q.alpha[from:to]}
+}
+
+// attend runs one tile of query rows of one key-value head over the blocks it sees: first those that its sequences share, then each
+// sequence's own.
 func (b *Backend) attend(w *worker, a *attention, it spanItem, h int) {
 	g, rows := a.Geometry, it.to-it.from
 	group := g.Group()
-	base := (h*a.Rows + a.Spans.Row[it.seq]) * group
-	q := a.q[(base+it.from)*g.Dim : (base+it.to)*g.Dim]
-	scores, acc := w.buffer(0, queryTile*block), w.buffer(1, queryTile*g.Dim)
+	base := (h*a.Rows+a.Spans.Row[it.seq])*group + it.from
 	state := w.buffer(2, 3*queryTile)
-	m, l, alpha := state[:rows], state[queryTile:queryTile+rows], state[2*queryTile:2*queryTile+rows]
+	all := queries{a.q[base*g.Dim : (base+rows)*g.Dim], w.buffer(1, queryTile*g.Dim)[:rows*g.Dim],
+		state[:rows], state[queryTile : queryTile+rows], state[2*queryTile : 2*queryTile+rows]}
 	for r := range rows {
-		m[r], l[r] = float32(math.Inf(-1)), 0
+		all.m[r], all.l[r] = float32(math.Inf(-1)), 0
 	}
-	last := a.Spans.Start[it.seq] + (it.to-1)/group
-	table := a.Spans.Table[a.Spans.TableAt[it.seq]:]
-	for j := 0; j*block <= last; j++ {
-		at := int(table[j])*g.BlockFloats() + h*g.Dim*block
-		n := w.valid(a.Spans.Start[it.seq], it, group, j)
-		seen := min(block, last+1-j*block)
-		b.scores(scores, q, a.kc[at:at+g.Dim*block], rows, seen, g.Dim)
-		b.softmaxRows(scores, n, m, l, alpha)
-		if j > 0 {
-			for r, f := range alpha {
-				if f != 1 {
-					b.scale(acc[r*g.Dim:(r+1)*g.Dim], f)
-				}
-			}
+	for j := range it.shared {
+		n := w.counts(rows)
+		for r := range n {
+			n[r] = block
 		}
-		b.weigh(acc, scores, a.vc[at:at+g.Dim*block], rows, seen, g.Dim, j > 0)
+		b.visit(w, a, all, it.seq, h, j, block, n)
 	}
-	b.finish(a, it, h, acc, m, l)
+	for seq := it.seq; seq <= it.last; seq++ {
+		own, from, to := all, it.from, it.to
+		if it.last > it.seq {
+			from, to = 0, group
+			own = all.rows((seq-it.seq)*group, (seq-it.seq+1)*group, g.Dim)
+		}
+		last := a.Spans.Start[seq] + (to-1)/group
+		for j := it.shared; j*block <= last; j++ {
+			b.visit(w, a, own, seq, h, j, min(block, last+1-j*block), w.valid(a.Spans.Start[seq], from, to, group, j))
+		}
+	}
+	b.finish(a, it, h, all.acc, all.m, all.l)
 }
 
-// valid returns how many positions of block j each query row sees; it can be below 0 or above block.
-func (w *worker) valid(start int, it spanItem, group, j int) []int32 {
-	n := w.counts(it.to - it.from)
+// visit adds block j of a sequence, of which the rows see the first n[r] positions and none more than seen.
+func (b *Backend) visit(w *worker, a *attention, q queries, seq, h, j, seen int, n []int32) {
+	dim, rows := a.Geometry.Dim, len(n)
+	at := int(a.Spans.Table[a.Spans.TableAt[seq]+j])*a.Geometry.BlockFloats() + h*dim*block
+	scores := w.buffer(0, queryTile*block)
+	b.scores(scores, q.q, a.kc[at:at+dim*block], rows, seen, dim)
+	b.softmaxRows(scores, n, q.m, q.l, q.alpha)
+	if j > 0 {
+		for r, f := range q.alpha {
+			if f != 1 {
+				b.scale(q.acc[r*dim:(r+1)*dim], f)
+			}
+		}
+	}
+	b.weigh(q.acc, scores, a.vc[at:at+dim*block], rows, seen, dim, j > 0)
+}
+
+// valid returns how many positions of block j each of the query rows [from, to) sees; it can be below 0 or above block.
+func (w *worker) valid(start, from, to, group, j int) []int32 {
+	n := w.counts(to - from)
 	for r := range n {
-		n[r] = int32(start + (it.from+r)/group + 1 - j*block)
+		n[r] = int32(start + (from+r)/group + 1 - j*block)
 	}
 	return n
 }

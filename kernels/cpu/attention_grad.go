@@ -49,7 +49,7 @@ func (b *Backend) attendGrad(w *worker, a *attentionGrad, seq, h int) {
 	transposeBlocks(vt, a.v[kv:kv+size], g.Dim)
 	n := (last - first) * g.Group()
 	for f := 0; f < n; f += queryTile {
-		b.attendTileGrad(w, a, spanItem{seq, f, min(n, f+queryTile)}, h, vt)
+		b.attendTileGrad(w, a, spanItem{seq: seq, last: seq, from: f, to: min(n, f+queryTile)}, h, vt)
 	}
 }
 
@@ -82,7 +82,7 @@ func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int
 		kv, n := ((h*a.Rows)+first+j*block)*g.Dim, min(block, last+1-j*block) // what lies behind the tile's last row adds zeros
 		b.scores(p, q, a.kc[at:at+g.Dim*block], rows, n, g.Dim)
 		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, n, g.Dim)
-		b.probRows(p, dp, w.valid(0, it, group, j), lse, sums)
+		b.probRows(p, dp, w.valid(0, it.from, it.to, group, j), lse, sums)
 		b.weigh(dq, dp, a.k[kv:kv+n*g.Dim], rows, n, g.Dim, j > 0)
 		b.addTransposed(a.dv[kv:kv+n*g.Dim], p, dout, n, rows, g.Dim)
 		b.addTransposed(a.dk[kv:kv+n*g.Dim], dp, q, n, rows, g.Dim)

@@ -287,6 +287,28 @@ func (b *bench) rowsInAnyCompany(g kernels.Geometry) {
 			b.t.Errorf("rows %v alone differ from those of a whole prefill", cut)
 		}
 	}
+	b.rowsTogether(c, whole, q)
+}
+
+// rowsTogether decodes some rows of the first sequence at once: they share its blocks as the samples of a prompt do.
+func (b *bench) rowsTogether(c *cached, whole, q []float32) {
+	g, w := c.g, c.g.Heads*c.g.Dim
+	for _, at := range [][]int{{149, 128, 129, 140}, {63, 64, 65, 127, 128, 3}, {130, 5, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145}} {
+		part := cached{g: g, rows: len(at), kc: c.kc, vc: c.vc, spans: kernels.Spans{Row: []int{0}, Start: at}}
+		var rows []float32
+		for i, p := range at {
+			rows = append(rows, q[p*w:(p+1)*w]...)
+			part.spans.Row, part.spans.TableAt = append(part.spans.Row, i+1), append(part.spans.TableAt, len(part.spans.Table))
+			part.spans.Table = append(part.spans.Table, c.spans.Table[:p/block+1]...)
+		}
+		part.q = byHead(rows, len(at), g.KVHeads, g.Group(), g.Dim)
+		out, _, _ := b.attention(&part)
+		for i, p := range at {
+			if !sameBits(out[i*w:(i+1)*w], whole[p*w:(p+1)*w]) {
+				b.t.Errorf("%+v: position %d decoded with %v differs from a whole prefill", g, p, at)
+			}
+		}
+	}
 }
 
 func TestSpansThatDoNotFitAreRefused(t *testing.T) {

@@ -31,3 +31,6 @@ func avx512WideRows(t *tile)
 
 //go:noescape
 func avx512WideHalves(t *tile)
+
+//go:noescape
+func avx512ExpGroups(x *float32, groups int, lse float64, sums *float64)

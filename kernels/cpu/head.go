@@ -33,15 +33,8 @@ func (b *Backend) HeadScratch(dim, vocab int) int {
 type rowPart [3]float32 // top, sum, weighted
 
 func (b *Backend) rowPart(x []float32) rowPart {
-	var top, sum, weighted [lanes]float32
-	for i := range top {
-		top[i] = float32(math.Inf(-1))
-	}
-	b.maxLanes(x, &top)
-	m := top[0]
-	for _, v := range top {
-		m = max(m, v)
-	}
+	var sum, weighted [lanes]float32
+	m := b.top(x)
 	b.expSumLanes(x, m, &sum, &weighted)
 	return rowPart{m, fold(&sum), fold(&weighted)}
 }

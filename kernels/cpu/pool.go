@@ -3,6 +3,7 @@ package cpu
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // Helpers wait for work in two stages, because a decoder at batch 1 runs hundreds of short operations a token: a goroutine that has to be
@@ -12,6 +13,10 @@ const (
 	pausesPerRound = 16  // about a third of a microsecond
 	spinRounds     = 200 // some 60 us: longer than what a token's serial operations take, shorter than a scheduler's time slice
 	yieldEvery     = 16  // rounds after which a spinning goroutine lets others run
+
+	// lateCheck is how often the owner of a job looks after a helper that has not ended its item in the time of spinRounds: its thread may have
+	// lost its processor to another process, which spinning would only prolong.
+	lateCheck = 20 * time.Microsecond
 )
 
 // pool runs the items of one job at a time on the caller and on helpers.
@@ -55,7 +60,11 @@ func (q *pool) do(owner *worker, p, n int, f func(w *worker, item int)) {
 	q.work(owner)
 	q.open.Store(0)
 	for i := 0; q.inside.Load() > 0; i++ {
-		spin(i)
+		if i < spinRounds {
+			spin(i)
+		} else {
+			time.Sleep(lateCheck)
+		}
 	}
 	q.run = nil
 }

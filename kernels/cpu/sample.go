@@ -53,13 +53,15 @@ func (b *Backend) draw(w *worker, logits []float32, c *kernels.Choice, u float64
 	if c.Temperature != 0 && d.cut(w, c.TopK, float64(c.TopP), lse, b) {
 		lse, entropy = b.logSoftmax(d.row)
 	}
-	at := argmax(d.row)
-	if c.Temperature != 0 {
-		at = invert(d.row, lse, u, at)
+	at := 0
+	if c.Temperature == 0 {
+		at = b.argmax(d.row)
+	} else {
+		at = b.invert(d.row, lse, u)
 	}
 	out := kernels.Draw{ID: d.id(at), LogP: d.row[at] - lse, Entropy: entropy}
 	if out.Finite = finite(out.LogP); out.Finite && top > 0 {
-		for _, i := range d.likeliest(min(top, len(d.row))) {
+		for _, i := range d.likeliest(b, min(top, len(d.row))) {
 			out.Top = append(out.Top, kernels.Likely{ID: d.id(int(i)), LogP: d.row[i] - lse})
 		}
 	}
@@ -83,11 +85,11 @@ func (d *distribution) id(i int) int32 {
 func (d *distribution) cut(w *worker, k int, p float64, lse float32, b *Backend) bool {
 	all := len(d.row)
 	if k > 0 && k < len(d.row) {
-		d.keep(w, d.likeliest(k))
+		d.keep(w, d.likeliest(b, k))
 		lse, _ = b.logSoftmax(d.row)
 	}
 	if p > 0 && p < 1 {
-		if n := d.nucleus(p, lse); len(n) < len(d.row) {
+		if n := d.nucleus(b, p, lse); len(n) < len(d.row) {
 			d.keep(w, n)
 		}
 	}
@@ -126,11 +128,11 @@ func (d *distribution) above(floor float32) []int32 {
 }
 
 // depths are the distances below the largest logit at which a cut looks for its candidates: sorting a whole vocabulary is the last resort.
-var depths = [...]float32{4, 8, 16, 32, float32(math.Inf(1))}
+var depths = [...]float32{0.5, 1, 2, 3, 4, 6, 8, 16, 32, float32(math.Inf(1))}
 
 // likeliest returns the positions of the k largest logits, the likeliest first.
-func (d *distribution) likeliest(k int) []int32 {
-	top := d.row[argmax(d.row)]
+func (d *distribution) likeliest(b *Backend, k int) []int32 {
+	top := b.top(d.row)
 	for _, depth := range depths {
 		if at := d.above(top - depth); len(at) >= k {
 			return at[:k]
@@ -140,14 +142,14 @@ func (d *distribution) likeliest(k int) []int32 {
 }
 
 // nucleus returns the shortest prefix of the likeliest positions whose probabilities sum to p or more, or all of them.
-func (d *distribution) nucleus(p float64, lse float32) []int32 {
-	top := d.row[argmax(d.row)]
+func (d *distribution) nucleus(b *Backend, p float64, lse float32) []int32 {
+	top := b.top(d.row)
 	var at []int32
 	for _, depth := range depths {
 		at = d.above(top - depth)
 		sum := 0.0
 		for n, i := range at {
-			if sum += math.Exp(float64(d.row[i]) - float64(lse)); sum >= p {
+			if sum += probability(d.row[i], lse); sum >= p {
 				return at[:n+1]
 			}
 		}
@@ -155,27 +157,90 @@ func (d *distribution) nucleus(p float64, lse float32) []int32 {
 	return at
 }
 
-// invert returns the first position whose cumulative probability exceeds u. The probabilities sum to 1 only up to rounding; should u lie
-// in what is missing, the most likely position takes it.
-func invert(row []float32, lse float32, u float64, likely int) int {
+// invert returns the first position whose cumulative probability exceeds u. The probabilities are added one by one in float64. They sum to 1
+// only up to rounding; should u lie in what is missing, the most likely position takes it.
+func (b *Backend) invert(row []float32, lse float32, u float64) int {
+	if b.isa == avx512 && len(row) >= expBatch {
+		if at, sure := b.leap(row, lse, u); sure {
+			return at
+		}
+	}
 	sum := 0.0
 	for i, l := range row {
-		sum += math.Exp(float64(l) - float64(lse))
-		if sum > u {
+		if sum += probability(l, lse); sum > u {
 			return i
 		}
 	}
-	return likely
+	return b.argmax(row)
 }
 
-func argmax(row []float32) int {
-	best := 0
-	for i, l := range row {
-		if l > row[best] {
-			best = i
+func probability(l, lse float32) float64 { return math.Exp(float64(l) - float64(lse)) }
+
+// Sums of groups find the neighbourhood of a position. They differ from sums made one by one by less than leapMargin, which is some thousand
+// times the rounding of 200,000 additions.
+const (
+	expGroup   = 64 // as in asmgen
+	expBatch   = 16 * expGroup
+	leapMargin = 1e-8
+)
+
+// leap is invert with whole groups added at once. It is sure unless a sum comes so close to u that the order of addition might matter.
+func (b *Backend) leap(row []float32, lse float32, u float64) (at int, sure bool) {
+	var sums [expBatch / expGroup]float64
+	sum := 0.0
+	for from := 0; from+expBatch <= len(row); from += expBatch {
+		avx512ExpGroups(&row[from], len(sums), float64(lse), &sums[0])
+		for g, s := range sums {
+			if sum+s < u-leapMargin {
+				sum += s
+				continue
+			}
+			for i := from + g*expGroup; i < from+(g+1)*expGroup; i++ {
+				sum += probability(row[i], lse)
+				if math.Abs(sum-u) < leapMargin {
+					return 0, false
+				}
+				if sum > u {
+					return i, true
+				}
+			}
 		}
 	}
-	return best
+	for i := len(row) / expBatch * expBatch; i < len(row); i++ {
+		sum += probability(row[i], lse)
+		if math.Abs(sum-u) < leapMargin {
+			return 0, false
+		}
+		if sum > u {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// argmax returns the first position of the largest of some numbers, none of which is a NaN.
+func (b *Backend) argmax(row []float32) int {
+	const chunk = 1024
+	at, best := 0, float32(math.Inf(-1))
+	for from := 0; from < len(row); from += chunk {
+		if m := b.top(row[from:min(from+chunk, len(row))]); m > best || from == 0 {
+			at, best = from, m
+		}
+	}
+	for row[at] != best {
+		at++
+	}
+	return at
+}
+
+// top is the largest of some numbers.
+func (b *Backend) top(x []float32) float32 {
+	var acc [lanes]float32
+	for i := range acc {
+		acc[i] = float32(math.Inf(-1))
+	}
+	b.maxLanes(x, &acc)
+	return slices.Max(acc[:])
 }
 
 func finite(x float32) bool { return x-x == 0 }

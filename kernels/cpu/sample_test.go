@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"cmp"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -162,4 +164,63 @@ func TestARowThatIsNoDistributionIsNeverSampled(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestALongRowIsInvertedAsIfAddedOneByOne: assembly adds groups of probabilities, and no draw may tell.
+func TestALongRowIsInvertedAsIfAddedOneByOne(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		for _, vocab := range []int{1023, 1024, 5000, 49152} {
+			for _, spread := range []float32{0.01, 1, 8} {
+				row := b.random(vocab)
+				for i := range row {
+					row[i] *= spread
+				}
+				row[vocab/2] = float32(math.Inf(-1))
+				lse, _ := b.logSoftmax(row)
+				sums := make([]float64, vocab)
+				sum := 0.0
+				for i, l := range row {
+					sum += math.Exp(float64(l) - float64(lse))
+					sums[i] = sum
+				}
+				check := func(u float64) {
+					want := slices.IndexFunc(sums, func(s float64) bool { return s > u })
+					if want < 0 {
+						want = b.argmax(row)
+					}
+					if got := b.invert(row, lse, u); got != want {
+						b.t.Errorf("vocabulary %d, spread %v: u=%v draws %d, want %d", vocab, spread, u, got, want)
+					}
+				}
+				for range 60 {
+					check(b.r.Float64())
+					edge := sums[b.r.IntN(vocab)] // exactly at, and next to, a boundary
+					check(edge)
+					check(math.Nextafter(edge, 0))
+				}
+				check(0)
+				check(1 - 1e-16)
+			}
+		}
+	})
+}
+
+// BenchmarkSample draws a token from a row of logits.
+func BenchmarkSample(b *testing.B) {
+	bk, err := FromEnv()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, vocab := range []int{1024, 49152, 151936} {
+		for name, c := range map[string]kernels.Choice{"greedy": {}, "T1": {Temperature: 1}, "k50-p95": {Temperature: 0.8, TopK: 50, TopP: 0.95}} {
+			b.Run(fmt.Sprintf("%s/%d", name, vocab), func(b *testing.B) {
+				x := &bench{Backend: bk, r: rand.New(rand.NewPCG(1, 2))}
+				row, w := x.random(vocab), &worker{}
+				for b.Loop() {
+					c.At.Token++
+					bk.draw(w, row, &c, c.Key.Uniform(c.At), 0)
+				}
+			})
+		}
+	}
 }

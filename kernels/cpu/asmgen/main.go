@@ -26,6 +26,7 @@ func files() map[string]string {
 		"avx2_amd64.s":   generate(&asm{prefix: "avx2"}),
 		"bf16_amd64.s":   generateBF16(&asm{prefix: "avx512", wide: true}),
 		"gemv_amd64.s":   generateGemv(&asm{prefix: "avx512", wide: true}),
+		"sample_amd64.s": generateSampling(&asm{prefix: "avx512", wide: true}),
 		"wide_amd64.s":   generateWide(&asm{prefix: "avx512", wide: true}),
 	}
 }

@@ -34,6 +34,8 @@ func (f *scripted) Stats() engine.Stats {
 	return engine.Stats{TotalBlocks: 64, FreeBlocks: 40, IdleBlocks: 4, GeneratedTokens: 7, PrefillTokens: 11, CachedTokens: 13, Steps: 5}
 }
 
+func (f *scripted) Release(string) {}
+
 func (f *scripted) Generate(ctx context.Context, req engine.Request) (engine.Generation, error) {
 	f.mu.Lock()
 	f.requests = append(f.requests, req)
@@ -60,7 +62,7 @@ func (f *scripted) Generate(ctx context.Context, req engine.Request) (engine.Gen
 			t.TopLogProbs = append(t.TopLogProbs, model.Likely{ID: id - int32(k), LogP: t.LogProb - float32(k)})
 		}
 		req.OnToken(t)
-		gen.IDs = append(gen.IDs, id)
+		gen.IDs, gen.LogProbs, gen.Entropy = append(gen.IDs, id), append(gen.LogProbs, t.LogProb), append(gen.Entropy, 0)
 	}
 	return gen, nil
 }

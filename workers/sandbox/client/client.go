@@ -94,14 +94,13 @@ func (c *Client) Run(ctx context.Context, call sandbox.Call) (sandbox.Result, er
 		return sandbox.Result{}, fmt.Errorf("%w: %d calls are outstanding, the limit is %d", sandbox.ErrInfrastructure, n-1, c.opt.MaxOutstanding)
 	}
 	defer c.waiting.Add(-1)
-	began := time.Now()
-	t := &try{Client: c, call: call, key: c.key(call.ID)}
-	res, err := t.run(ctx)
-	if err != nil {
+	t := &try{Client: c, call: call, key: c.key(call.ID), began: time.Now()}
+	// Tens of thousands of goroutines wait here: their stacks stay small as long as nothing deeper has run on them.
+	var err error
+	if t.next, err = c.nodes.acquire(ctx, hashOf(t.key), nil); err != nil {
 		return sandbox.Result{}, err
 	}
-	res.Queue = max(time.Since(began)-res.Wall, res.Queue) // waiting here and on the way counts as waiting
-	return res, nil
+	return t.run(ctx)
 }
 
 // key is a call's idempotency key: the same for every send of one Run, and of no other.

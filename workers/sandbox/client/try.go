@@ -16,7 +16,9 @@ type try struct {
 	*Client
 	call     sandbox.Call
 	key      string
-	attempts int // sends that may have reached a sandbox
+	began    time.Time
+	next     *node // acquired for the first send
+	attempts int   // sends that may have reached a sandbox
 	avoid    *node
 	lost     *node // has or had the call, and its answer did not arrive
 }
@@ -32,7 +34,9 @@ func (t *try) run(ctx context.Context) (sandbox.Result, error) {
 		switch a.kind {
 		case completed:
 			t.budget.earn()
-			return resultOf(a.result), nil
+			r := resultOf(a.result)
+			r.Queue = max(time.Since(t.began)-r.Wall, r.Queue) // waiting here and on the way counts as waiting
+			return r, nil
 		case invalid:
 			return sandbox.Result{}, fmt.Errorf("sandbox call %s: %w", t.call.ID, a.err)
 		case abandoned:
@@ -59,15 +63,9 @@ func (t *try) run(ctx context.Context) (sandbox.Result, error) {
 
 // once sends the call to one node. A node that may hold the call's result is asked again first, whatever its load.
 func (t *try) once(ctx context.Context, hash uint64) (answer, error) {
-	n := t.lost
-	t.lost = nil
-	if n != nil {
-		t.nodes.claim(n)
-	} else {
-		var err error
-		if n, err = t.nodes.acquire(ctx, hash, t.avoid); err != nil {
-			return answer{}, err
-		}
+	n, err := t.target(ctx, hash)
+	if err != nil {
+		return answer{}, err
 	}
 	body, err := t.request(ctx, t.call, t.key)
 	if err != nil {
@@ -83,6 +81,20 @@ func (t *try) once(ctx context.Context, hash uint64) (answer, error) {
 		t.avoid = n
 	}
 	return a, nil
+}
+
+// target is the node to send to, counted as busier by one.
+func (t *try) target(ctx context.Context, hash uint64) (*node, error) {
+	first, lost := t.next, t.lost
+	t.next, t.lost = nil, nil
+	switch {
+	case first != nil:
+		return first, nil
+	case lost != nil:
+		t.nodes.claim(lost)
+		return lost, nil
+	}
+	return t.nodes.acquire(ctx, hash, t.avoid)
 }
 
 func (t *try) pause(ctx context.Context, hash uint64) error {

@@ -22,7 +22,7 @@ func buckets() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 }
 
-func newMeters() *meters {
+func newMeters(r *prometheus.Registry) *meters {
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "restar_sandbox_" + name, Help: help, Buckets: buckets()}, []string{"class"})
 	}
@@ -30,7 +30,7 @@ func newMeters() *meters {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "restar_sandbox_" + name, Help: help}, labels)
 	}
 	m := &meters{
-		registry: prometheus.NewRegistry(),
+		registry: r,
 		calls:    counter("calls_total", "Calls that ended, by outcome and class.", "status", "class"),
 		refused:  counter("refused_total", "Requests refused for want of room or because of draining, by HTTP code.", "code"),
 		failed:   prometheus.NewCounter(prometheus.CounterOpts{Name: "restar_sandbox_infrastructure_failures_total", Help: "Runs that the sandbox itself failed; each is tried again."}),

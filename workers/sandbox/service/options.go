@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/restar-rl/restar/workers/sandbox"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -38,6 +39,7 @@ type Options struct {
 	Judge       JudgeOptions
 	Log         *slog.Logger
 	Tracer      trace.Tracer
+	Registry    *prometheus.Registry  // where metrics go and /metrics reads; default one of its own
 	memoryBytes func() (int64, error) // available memory; for tests
 }
 
@@ -89,6 +91,9 @@ func (o Options) resolve() (Options, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
 	}
 	if o.Tracer == nil {
 		o.Tracer = noop.NewTracerProvider().Tracer("")

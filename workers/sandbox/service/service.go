@@ -26,7 +26,7 @@ func New(o Options) (*Service, error) {
 	if err := o.Judge.check(); err != nil {
 		return nil, err
 	}
-	m := newMeters()
+	m := newMeters(o.Registry)
 	s := &Service{desk: newDesk(o, m), meters: m, mux: http.NewServeMux()}
 	m.watch(s.desk)
 	s.routes()

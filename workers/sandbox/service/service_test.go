@@ -18,6 +18,8 @@ import (
 
 	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/restar-rl/restar/workers/sandbox/service/wire"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 // testDeadline bounds every wait of a test; nothing is asserted about time.
@@ -525,5 +527,33 @@ func TestMetricsTellQueueingFromRunning(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("/metrics lacks %s", want)
 		}
+	}
+}
+
+func TestACallIsASpanOfItsCallersTrace(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	n := start(t, Options{Tracer: tracer, Runner: runnerFunc(func(context.Context, sandbox.Call) (sandbox.Result, error) {
+		return sandbox.Result{Status: sandbox.Timeout}, nil
+	})})
+	q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, n.url+wire.ExecutePath, strings.NewReader(`{"call_id":"c","rollout_id":"r","code":"a"}`))
+	q.Header.Set("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	if r, err := http.DefaultClient.Do(q); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%v %v", r, err)
+	}
+	ended := spans.Ended()
+	if len(ended) != 1 {
+		t.Fatalf("%d spans, expected 1", len(ended))
+	}
+	s := ended[0]
+	if s.Name() != "sandbox.call" || s.SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" || s.Parent().SpanID().String() != "00f067aa0ba902b7" {
+		t.Errorf("span %s of trace %s below %s", s.Name(), s.SpanContext().TraceID(), s.Parent().SpanID())
+	}
+	found := map[string]string{}
+	for _, a := range s.Attributes() {
+		found[string(a.Key)] = a.Value.Emit()
+	}
+	if found["restar.call_id"] != "c" || found["restar.rollout_id"] != "r" || found["restar.status"] != "timeout" || found["restar.class"] != "S" || found["restar.queue_ms"] == "" {
+		t.Errorf("attributes %v", found)
 	}
 }

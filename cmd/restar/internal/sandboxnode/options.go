@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/restar-rl/restar/workers/sandbox/service"
@@ -103,9 +104,11 @@ func (o Options) pool(log *slog.Logger) sandbox.Options {
 }
 
 func (o Options) service(pool *sandbox.Pool, log *slog.Logger, tel *telemetry.Telemetry) service.Options {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newPoolCollector(pool))
 	return service.Options{
 		Runner: pool, Sessions: pool, Running: o.running(), Node: o.Node, Tier: pool.Status().Tier, Healthy: func() error { return healthy(pool) },
-		Limits: sandbox.Limits{MemoryMB: o.MemoryMB, Pids: o.Pids}, MaxQueued: o.Queue, MaxBytes: o.HoldMB << 20, Log: log, Tracer: tel.Tracer,
+		Limits: sandbox.Limits{MemoryMB: o.MemoryMB, Pids: o.Pids}, MaxQueued: o.Queue, MaxBytes: o.HoldMB << 20, Log: log, Tracer: tel.Tracer, Registry: registry,
 		Judge: service.JudgeOptions{Limits: sandbox.Limits{CPU: o.JudgeSeconds, Wall: o.JudgeSeconds, MemoryMB: o.MemoryMB, Pids: o.Pids},
 			StreamChars: o.StreamChars, QueueLife: o.QueueLife, BatchDeadline: o.BatchDeadline},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/restar-rl/restar/workers/sandbox/client"
+	"github.com/restar-rl/restar/workers/verify"
 )
 
 // Pools starts a sandbox pool for each way in which recipes want calls to be isolated, and keeps it.
@@ -20,8 +21,15 @@ type Pools struct {
 	// Endpoints are base URLs of sandbox services that run the calls of every recipe, in place of what it says.
 	Endpoints []string
 
-	mu   sync.Mutex
-	held map[string]runner
+	mu        sync.Mutex
+	held      map[string]runner
+	verifiers map[sandbox.Tier]*verifier
+}
+
+// verifier is a verifier with the pool of its symbolic checks.
+type verifier struct {
+	*verify.Verifier
+	pool *sandbox.Pool
 }
 
 // runner is a pool of this process, or a client of sandbox services.
@@ -74,6 +82,31 @@ func (p *Pools) start(ctx context.Context, s recipe.Sandbox) (runner, error) {
 	return c, nil
 }
 
+// Verifier returns the verifier whose symbolic checks run at a sandbox section's level of isolation, in a pool of this process:
+// the references stay where they are.
+func (p *Pools) Verifier(ctx context.Context, s recipe.Sandbox) (*verify.Verifier, error) {
+	tier := sandbox.Tier(s.Isolation)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if v := p.verifiers[tier]; v != nil {
+		return v.Verifier, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startDeadline, fmt.Errorf("the verifier's sandbox not up after %v", startDeadline))
+	defer cancel()
+	o := verify.SandboxOptions(tier)
+	o.Log = p.Log
+	pool, err := sandbox.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if p.verifiers == nil {
+		p.verifiers = map[sandbox.Tier]*verifier{}
+	}
+	v := &verifier{verify.NewVerifier(pool, final), pool}
+	p.verifiers[tier] = v
+	return v.Verifier, nil
+}
+
 func (p *Pools) options(s recipe.Sandbox) sandbox.Options {
 	seconds := func(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
 	return sandbox.Options{
@@ -89,5 +122,9 @@ func (p *Pools) Close() {
 	for _, r := range p.held {
 		r.Close()
 	}
-	p.held = nil
+	for _, v := range p.verifiers {
+		v.Verifier.Close()
+		v.pool.Close()
+	}
+	p.held, p.verifiers = nil, nil
 }

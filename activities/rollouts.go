@@ -166,7 +166,7 @@ func (s *slice) task(p problem.Problem, prompt []int32, sample int) agent.Task {
 	return agent.Task{
 		Problem: p.ID, Prompt: prompt, Seed: s.rec.Seed, Address: s.address(sample),
 		MaxTokens: s.in.Tokens, MaxTurns: s.in.Turns, Temperature: float32(s.in.Temperature),
-		Version: s.in.Weights.Version, Group: s.group(), Judge: judge(p.Answer, s.rec.RL.StrictAnswers),
+		Version: s.in.Weights.Version, Group: s.group(), Judge: s.judge(s.rec, p.Answer),
 	}
 }
 

@@ -52,7 +52,7 @@ func command() (root *cobra.Command, began *bool) {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRun:  func(*cobra.Command, []string) { *began = true },
 	}
-	root.AddCommand(runCommand(), evalCommand(), statusCommand(), reportCommand(), devCommand(), workerCommand(), recipeCommand(), doctorCommand(), rankCommand(), sandboxCommand())
+	root.AddCommand(runCommand(), evalCommand(), statusCommand(), reportCommand(), devCommand(), workerCommand(), recipeCommand(), doctorCommand(), rankCommand(), sandboxCommand(), verifyCommand())
 	root.AddCommand(controlCommands()...)
 	return root, began
 }

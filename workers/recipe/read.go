@@ -31,7 +31,7 @@ func Defaults() Recipe {
 		},
 		Sandbox:    Sandbox{Isolation: "B", CPUSecs: 4, WallSecs: 12, MemoryMB: 256}, // code-judge runs rStar2 with 4 s; wall is only the net
 		SFT:        SFT{Schedule: "cosine", SaveEvery: 50},
-		RL:         RL{Algorithm: "grpo-roc", Selection: "paper", ClipLow: 0.2, ClipHigh: 0.28, Beta1: 0.9, Beta2: 0.999, MaxGradNorm: 1, Temperature: 1, Decay: 0.01},
+		RL:         RL{Algorithm: "grpo-roc", Selection: "paper", ClipLow: 0.2, ClipHigh: 0.28, Beta1: 0.9, Beta2: 0.999, MaxGradNorm: 1, Temperature: 1, Decay: 0.01, Verifier: "native"},
 		Eval:       Eval{Temperature: 0.6}, // rStar2-Agent §5.1
 		Checkpoint: Checkpoint{Every: 5, Keep: 2},
 	}

@@ -113,6 +113,9 @@ type RL struct {
 	MaxGradNorm   float64 `yaml:"max_grad_norm" json:"max_grad_norm"`
 	Temperature   float64 `yaml:"temperature" json:"temperature"`
 	StrictAnswers bool    `yaml:"strict_answers" json:"strict_answers"` // only \boxed inside <answer> counts
+	// Verifier judges answers: native is exact and needs nothing else; symbolic asks sympy in a sandbox about what native leaves
+	// open; compat reproduces the released verifier's rules, tolerances included (rStar2-Agent's fused_compute_score).
+	Verifier string `yaml:"verifier" json:"verifier,omitempty"`
 }
 
 // Stage is one stage of reinforcement learning.

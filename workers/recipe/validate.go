@@ -132,6 +132,8 @@ func (s SFT) check(c *checks, d Data) {
 }
 
 func (r RL) check(c *checks) {
+	c.that(r.Verifier == "native" || r.Verifier == "symbolic" || r.Verifier == "compat", "rl.verifier", r.Verifier, "native, symbolic or compat")
+	c.that(r.Verifier != "compat" || !r.StrictAnswers, "rl.strict_answers", r.StrictAnswers, "false with verifier compat, which has its own extraction")
 	c.that(r.Algorithm == "grpo-roc", "rl.algorithm", r.Algorithm, "grpo-roc")
 	c.that(r.Selection == "paper" || r.Selection == "code", "rl.selection", r.Selection, "paper or code")
 	c.that(finite(r.ClipLow) && r.ClipLow > 0 && r.ClipLow < 1, "rl.clip_low", r.ClipLow, "between 0 and 1")

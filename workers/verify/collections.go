@@ -75,7 +75,7 @@ func (c *comparer) members(gold, pred []*node) Verdict {
 // covered finds for each of these an equal among those.
 func (c *comparer) covered(these, those []*node, swapped bool) Verdict {
 	return all(PathSet, len(these), func(i int) Verdict {
-		best := wrong(PathSet, "nothing equals %s", brief(these[i].String()))
+		best := wrong(PathSet, "nothing equals %s", these[i].show())
 		for _, other := range those {
 			a, b := these[i], other
 			if swapped {

@@ -120,7 +120,7 @@ func (c *comparer) equal(gold, pred *node) Verdict {
 	}
 	gold, pred = c.values(gold, pred)
 	if gold.String() == pred.String() && gold.unit == pred.unit && gold.percent == pred.percent {
-		return correct(PathAlgebra)
+		return gold.itself()
 	}
 	switch {
 	case gold.kind == kRel && pred.kind == kRel:
@@ -140,7 +140,15 @@ func (c *comparer) equal(gold, pred *node) Verdict {
 	case gold.scalar() && pred.scalar():
 		return c.scalars(gold, pred)
 	}
-	return wrong(PathType, "%s is not of the type of %s", brief(pred.String()), brief(gold.String()))
+	return wrong(PathType, "%s is not of the type of %s", pred.show(), gold.show())
+}
+
+// itself is the verdict on two trees of one form.
+func (n *node) itself() Verdict {
+	if n.kind == kNum {
+		return correct(PathRational)
+	}
+	return correct(PathAlgebra)
 }
 
 func collection(n *node) bool { return n.kind == kTuple || n.kind == kSet || n.kind == kList }
@@ -215,5 +223,5 @@ func (c *comparer) bases(gold, pred *node) Verdict {
 		pred.kind == kNum && pred.rat.RatString() == gold.name:
 		return correct(PathInteger)
 	}
-	return wrong(PathInteger, "%s is not %s", brief(pred.String()), brief(gold.String()))
+	return wrong(PathInteger, "%s is not %s", pred.show(), gold.show())
 }

@@ -25,7 +25,7 @@ func (c *comparer) realSets(gold, pred *node) Verdict {
 	a, ok := spans(gold)
 	b, fine := spans(pred)
 	if !ok || !fine {
-		return unknown(PathInterval, "%s and %s are not both sets of real numbers that can be read", brief(gold.String()), brief(pred.String()))
+		return unknown(PathInterval, "%s and %s are not both sets of real numbers that can be read", gold.show(), pred.show())
 	}
 	a, b = joined(a), joined(b)
 	if len(a) != len(b) {
@@ -49,7 +49,7 @@ func (c *comparer) ends(gold, pred *node) Verdict {
 		if gold.String() == pred.String() {
 			return correct(PathInterval)
 		}
-		return wrong(PathInterval, "%s is not %s", brief(pred.String()), brief(gold.String()))
+		return wrong(PathInterval, "%s is not %s", pred.show(), gold.show())
 	}
 	return c.scalars(gold, pred)
 }

@@ -96,7 +96,7 @@ func (c *comparer) relations(gold, pred *node) Verdict {
 	if disagree(gold, pred) {
 		return wrong(PathRelation, "one relation holds where the other does not")
 	}
-	return unknown(PathRelation, "no proof that %s is %s or that it is not", brief(pred.String()), brief(gold.String()))
+	return unknown(PathRelation, "no proof that %s is %s or that it is not", pred.show(), gold.show())
 }
 
 func memberOf(n *node) bool { return n.kind == kRel && len(n.ops) == 1 && n.ops[0] == "∈" }
@@ -125,7 +125,7 @@ func (c *comparer) assignments(goldName, gold, predName, pred *node) (Verdict, b
 		return v, v.Outcome == Correct || !shares(goldName, gold, pred)
 	}
 	if numeric(gold) && numeric(pred) && gold.scalar() && pred.scalar() {
-		return wrong(PathEquation, "%s is named, not %s", brief(predName.String()), brief(goldName.String())), true
+		return wrong(PathEquation, "%s is named, not %s", predName.show(), goldName.show()), true
 	}
 	return Verdict{}, false
 }

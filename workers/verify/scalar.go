@@ -49,7 +49,7 @@ func (c *comparer) percents(gold, pred *node) Verdict {
 // exactly compares two values: by their form, as exact numbers, in normal form, as a rounded decimal, at points.
 func (c *comparer) exactly(gold, pred *node) Verdict {
 	if gold.String() == pred.String() {
-		return correct(PathAlgebra)
+		return gold.itself()
 	}
 	f, errGold := normalise(gold)
 	g, errPred := normalise(pred)
@@ -67,14 +67,14 @@ func (c *comparer) exactly(gold, pred *node) Verdict {
 		return v
 	}
 	if differ(gold, pred) {
-		return wrong(PathNumeric, "%s has another value than %s", brief(pred.String()), brief(gold.String()))
+		return wrong(PathNumeric, "%s has another value than %s", pred.show(), gold.show())
 	}
 	q := question{gold, pred}
 	if c.proved[q.pair()] {
 		return correct(PathSymbolic)
 	}
 	c.open = append(c.open, q)
-	return unknown(PathNumeric, "no proof that %s is %s or that it is not", brief(pred.String()), brief(gold.String()))
+	return unknown(PathNumeric, "no proof that %s is %s or that it is not", pred.show(), gold.show())
 }
 
 func (c *comparer) rationals(gold, pred *node, v, w *big.Rat) Verdict {
@@ -88,7 +88,7 @@ func (c *comparer) rationals(gold, pred *node, v, w *big.Rat) Verdict {
 		if c.close(f, size) {
 			return correct(PathDecimal)
 		}
-		return wrong(PathDecimal, "%s differs from %s at %d decimals", brief(pred.String()), brief(gold.String()), c.places())
+		return wrong(PathDecimal, "%s differs from %s at %d decimals", pred.show(), gold.show(), c.places())
 	}
 	return wrong(PathRational, "%s is not %s", brief(w.RatString()), brief(v.RatString()))
 }
@@ -136,7 +136,7 @@ func (c *comparer) decimals(gold, pred *node) (Verdict, bool) {
 	if c.close(real(a.mid)-real(b.mid), real(a.mid)) {
 		return correct(PathDecimal), true
 	}
-	return wrong(PathDecimal, "%s differs from %s at %d decimals", brief(pred.String()), brief(gold.String()), c.places()), true
+	return wrong(PathDecimal, "%s differs from %s at %d decimals", pred.show(), gold.show(), c.places()), true
 }
 
 // domains are values for variables of the kinds that problems have: parts of one, numbers above one, negative numbers, positive

@@ -72,7 +72,7 @@ const (
 type Verdict struct {
 	Outcome Outcome `json:"verdict"`
 	Path    string  `json:"path"`
-	Reason  string  `json:"reason,omitempty"`
+	Reason  string  `json:"reason"`
 }
 
 // Options say how answers are compared. The zero value compares two bare answers by their values.

@@ -190,6 +190,18 @@ func avx512PairRows(dst *float32, stride uintptr, x, y *uint16, step uintptr, gr
 func avx512Transpose(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, groups int)
 
 //go:noescape
+func avx512CopyPanels(dst *float32, stride uintptr, src *float32, blocks int)
+
+//go:noescape
+func avx512CopyGroups(dst *float32, stride uintptr, src *float32, blocks int)
+
+//go:noescape
+func avx512DotFold(x, y *float32, blocks int) float32
+
+//go:noescape
+func avx512TripleFold(x, y, z *float32, blocks int) float32
+
+//go:noescape
 func avx512SumSquares(x *float32, blocks int, acc *[lanes]float64)
 
 //go:noescape

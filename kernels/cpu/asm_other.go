@@ -34,3 +34,8 @@ func avx512PeakPairs(int)  { panic("no assembly") }
 func avx2PeakFloats(int)   { panic("no assembly") }
 
 func avx512SumSquares(*float32, int, *[lanes]float64) { panic("no assembly") }
+
+func avx512CopyPanels(_ *float32, _ uintptr, _ *float32, _ int) { panic("no assembly") }
+func avx512CopyGroups(_ *float32, _ uintptr, _ *float32, _ int) { panic("no assembly") }
+func avx512DotFold(_, _ *float32, _ int) float32                { panic("no assembly") }
+func avx512TripleFold(_, _, _ *float32, _ int) float32          { panic("no assembly") }

@@ -50,19 +50,14 @@ func (b *Backend) probsGrad(x []float32, lse, coef float32) {
 	probsGrad(x[n:], lse, coef)
 }
 
-func (b *Backend) sumSquares(x []float32) float32 {
-	var acc [lanes]float32
-	n := b.whole(len(x))
-	if n > 0 {
-		asmDot(b.isa, &x[0], &x[0], n/lanes, &acc)
-	}
-	dotLanes(x[n:], x[n:], &acc)
-	return fold(&acc)
-}
+func (b *Backend) sumSquares(x []float32) float32 { return b.dot(x, x) }
 
 func (b *Backend) dot(x, y []float32) float32 {
-	var acc [lanes]float32
 	n := b.whole(len(x))
+	if n > 0 && n == len(x) && b.isa == avx512 {
+		return avx512DotFold(&x[0], &y[0], n/lanes)
+	}
+	var acc [lanes]float32
 	if n > 0 {
 		asmDot(b.isa, &x[0], &y[0], n/lanes, &acc)
 	}
@@ -71,8 +66,11 @@ func (b *Backend) dot(x, y []float32) float32 {
 }
 
 func (b *Backend) triple(x, y, z []float32) float32 {
-	var acc [lanes]float32
 	n := b.whole(len(x))
+	if n > 0 && n == len(x) && b.isa == avx512 {
+		return avx512TripleFold(&x[0], &y[0], &z[0], n/lanes)
+	}
+	var acc [lanes]float32
 	if n > 0 {
 		asmTriple(b.isa, &x[0], &y[0], &z[0], n/lanes, &acc)
 	}

@@ -150,28 +150,29 @@ func (b *Backend) packOperands(s *stream, p *product) {
 	k, n, w := p.size.K, p.size.N, s.worker()
 	if p.ldb != panel {
 		dst, src := w.buffer(packedB, panels(n)*panel*k), p.b
-		s.rows(k, packRowsItem, func(_ *worker, from, to int) { packRows(dst, src, from, to, n, panel*k) })
+		s.rows(k, packRowsItem, func(_ *worker, from, to int) { b.packRows(dst, src, from, to, n, panel*k) })
 		p.b, p.ldb, p.jump = dst, panel, panel*k
 	}
 	if p.transposed {
 		m := p.size.M
 		groups := (m + colChunk - 1) / colChunk
 		dst, src := w.buffer(packedA, groups*colChunk*k), p.a
-		s.rows(k, packRowsItem, func(_ *worker, from, to int) { packCols(dst, src, from, to, m, colChunk*k) })
+		s.rows(k, packRowsItem, func(_ *worker, from, to int) { b.packCols(dst, src, from, to, m, colChunk*k) })
 		p.a, p.lda, p.jumpA = dst, colChunk, colChunk*k
 	}
 }
 
 // packCols copies rows [from, to) of src[k,m] into groups of colChunk columns that are size floats apart. What is beyond the last
 // column is never read.
-func packCols(dst, src []float32, from, to, m, size int) {
+func (b *Backend) packCols(dst, src []float32, from, to, m, size int) {
 	for p := from; p < to; p++ {
 		row, at := src[p*m:(p+1)*m], p*colChunk
-		for ; len(row) >= colChunk; row, at = row[colChunk:], at+size {
-			*(*[colChunk]float32)(dst[at:]) = *(*[colChunk]float32)(row)
+		if whole := m / colChunk; whole > 0 && b.isa == avx512 {
+			avx512CopyGroups(&dst[at], 4*uintptr(size), &row[0], whole)
+			row, at = row[whole*colChunk:], at+whole*size
 		}
-		if len(row) > 0 {
-			copy(dst[at:], row)
+		for ; len(row) > 0; row, at = row[min(len(row), colChunk):], at+size {
+			copy(dst[at:], row[:min(len(row), colChunk)])
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (b *Backend) PackNN(s kernels.Stream, packed, w kernels.View, n, k int) {
 	size := len(dst) / panels(n)
 	st.rows(k, packRowsItem, func(_ *worker, from, to int) {
 		if !rounded {
-			packRows(dst, src, from, to, n, size)
+			b.packRows(dst, src, from, to, n, size)
 			return
 		}
 		for p := from; p < to; p += 2 {
@@ -106,13 +106,14 @@ func (b *Backend) packTransposed(dst, src []float32, k, rows, ld int) {
 }
 
 // packRows copies rows [from, to) of src[k,n] into panels that are size floats apart.
-func packRows(dst, src []float32, from, to, n, size int) {
+func (b *Backend) packRows(dst, src []float32, from, to, n, size int) {
 	for p := from; p < to; p++ {
 		row, at := src[p*n:(p+1)*n], p*panel
-		for ; len(row) >= panel; row, at = row[panel:], at+size {
-			*(*[panel]float32)(dst[at:]) = *(*[panel]float32)(row)
+		if whole := n / panel; whole > 0 && b.isa == avx512 {
+			avx512CopyPanels(&dst[at], 4*uintptr(size), &row[0], whole)
+			row, at = row[whole*panel:], at+whole*size
 		}
-		if len(row) > 0 {
+		for ; len(row) > 0; row, at = row[min(len(row), panel):], at+size {
 			last := dst[at : at+panel]
 			clear(last[copy(last, row):])
 		}

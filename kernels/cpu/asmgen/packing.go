@@ -9,6 +9,10 @@ func (a *asm) packing() {
 	a.pairRows()
 	a.transpose()
 	a.sumSquares()
+	a.copyBlocks("CopyPanels", 2)
+	a.copyBlocks("CopyGroups", 3)
+	a.folded("DotFold", false)
+	a.folded("TripleFold", true)
 }
 
 // Registers that roundTo needs: the number 0x7fff, the number 1 and the quiet bit of a NaN.
@@ -187,5 +191,52 @@ func (a *asm) sumSquares() {
 	a.op("JNZ %s", l)
 	a.op("VMOVUPD Z0, (DX)")
 	a.op("VMOVUPD Z1, 64(DX)")
+	a.ret()
+}
+
+// copyBlocks copies blocks of a number of registers, which lie side by side at src and stride bytes apart at dst.
+func (a *asm) copyBlocks(name string, registers int) {
+	a.fn(name, "dst", "stride", "src", "blocks")
+	a.loads("dst", "DX", "stride", "R8", "src", "SI", "blocks", "CX")
+	l := a.fresh("loop")
+	a.label(l)
+	for i := range registers {
+		a.op("VMOVUPS %d(SI), Z%d", 64*i, i)
+	}
+	for i := range registers {
+		a.op("VMOVUPS Z%d, %d(DX)", i, 64*i)
+	}
+	a.op("ADDQ $%d, SI", 64*registers)
+	a.op("ADDQ R8, DX")
+	a.op("DECQ CX")
+	a.op("JNZ %s", l)
+	a.ret()
+}
+
+// folded is the sum of x*y, or of x*y*z, in 16 lanes that are folded by halves.
+func (a *asm) folded(name string, triple bool) {
+	if triple {
+		a.fn(name, "x", "y", "z", "blocks", "ret:f")
+		a.load("z", "BX")
+	} else {
+		a.fn(name, "x", "y", "blocks", "ret:f")
+	}
+	a.loads("x", "SI", "y", "DI", "blocks", "CX")
+	a.zero(0)
+	pointers := []string{"SI", "DI"}
+	if triple {
+		pointers = append(pointers, "BX")
+	}
+	a.loop(func() {
+		a.vec("VMOVUPS", at("SI"), 1)
+		if triple {
+			a.vec("VMULPS", at("DI"), 1, 1)
+			a.vec("VFMADD231PS", at("BX"), 1, 0)
+		} else {
+			a.vec("VFMADD231PS", at("DI"), 1, 0)
+		}
+	}, pointers...)
+	a.fold("VADDPS", 0, 1)
+	a.op("VMOVSS X0, %s", a.args["ret"])
 	a.ret()
 }

@@ -24,7 +24,7 @@ type Rules struct {
 	Rounds int           // after the one that warms up
 	Budget time.Duration // no round begins after it, once each entry has answered twice
 	Wait   time.Duration // for one answer
-	Slower float64       // an entry that takes this many times as long as another of its process in the first round is dropped; 0 is off
+	Slower float64       // an entry that takes this many times as long as another of its process, once warm, is dropped; 0 is off
 }
 
 // pause lets threads of the last contestant that still spin go to sleep.
@@ -52,7 +52,7 @@ func Play(ctx context.Context, entries []*Entry, r Rules) error {
 			e.take(round, a)
 			time.Sleep(pause)
 		}
-		if round == 0 && r.Slower > 0 {
+		if round == 1 && r.Slower > 0 {
 			drop(entries, r.Slower)
 		}
 	}
@@ -61,7 +61,6 @@ func Play(ctx context.Context, entries []*Entry, r Rules) error {
 
 func (e *Entry) take(round int, a Answer) {
 	if round == 0 {
-		e.Best = a // for drop; a later answer replaces it
 		return
 	}
 	if e.answers++; e.answers > 1 {
@@ -74,7 +73,7 @@ func (e *Entry) take(round int, a Answer) {
 func drop(entries []*Entry, slower float64) {
 	for _, e := range entries {
 		for _, o := range entries {
-			if o != e && o.Process == e.Process && o.Failed == nil && e.Best.Seconds > slower*o.Best.Seconds {
+			if o != e && o.Process == e.Process && o.Measured() && e.Best.Seconds > slower*o.Best.Seconds {
 				e.Failed = fmt.Errorf("%s takes %.1f times as long with request %q as with %q", e.Process.Name, e.Best.Seconds/o.Best.Seconds, e.Request, o.Request)
 			}
 		}

@@ -193,7 +193,7 @@ func (b *balancer) release(n *node, a answer) {
 	n.outstanding--
 	now := time.Now()
 	switch a.kind {
-	case completed, invalid:
+	case completed, invalid, gone:
 		n.failures, n.absences = 0, 0
 	case failed:
 		if n.failures++; n.failures >= outlier {

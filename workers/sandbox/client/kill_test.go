@@ -41,7 +41,7 @@ func serveNode() {
 	}
 	pool, err := sandbox.Start(ctx, sandbox.Options{Tier: tier(), Zygotes: 2, Warm: 2, MaxRunning: 4})
 	fail(err)
-	s, err := service.New(service.Options{Runner: pool, Running: 4, Tier: tier()})
+	s, err := service.New(service.Options{Runner: pool, Sessions: pool, Running: 4, Tier: tier()})
 	fail(err)
 	l, err := net.Listen("tcp", os.Getenv(nodeVar))
 	fail(err)

@@ -27,6 +27,7 @@ const (
 	busy                  // the node has no room
 	invalid               // the node refuses what is asked for, as every node would
 	abandoned             // the caller's context ended
+	gone                  // the node does not know the session
 )
 
 // answer is what came back of one send.
@@ -40,9 +41,18 @@ type answer struct {
 // maxAnswer bounds what is read of an answer: both outputs at the largest limit, escaped, and the rest.
 const maxAnswer = 1 << 30
 
-// send makes one HTTP request.
-func (c *Client) send(ctx context.Context, n *node, key string, body []byte) answer {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, n.base+wire.ExecutePath, bytes.NewReader(body))
+// send makes one HTTP request for a result.
+func (c *Client) send(ctx context.Context, n *node, path, key string, body []byte) answer {
+	var res wire.Result
+	if a := c.post(ctx, n, path, key, body, &res); a.kind != completed {
+		return a
+	}
+	return classify(n, res)
+}
+
+// post makes one HTTP request and decodes what it creates or gives.
+func (c *Client) post(ctx context.Context, n *node, path, key string, body []byte, v any) answer {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, n.base+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{kind: invalid, err: err}
 	}
@@ -54,15 +64,14 @@ func (c *Client) send(ctx context.Context, n *node, key string, body []byte) ans
 		return broken(ctx, n, err)
 	}
 	defer r.Body.Close()
-	if r.StatusCode != http.StatusOK {
+	if r.StatusCode != http.StatusOK && r.StatusCode != http.StatusCreated {
 		return refusal(n, r)
 	}
-	var res wire.Result
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxAnswer)).Decode(&res); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxAnswer)).Decode(v); err != nil {
 		return broken(ctx, n, err)
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<10)) // lets the connection be used again
-	return classify(n, res)
+	return answer{kind: completed}
 }
 
 // broken tells a node that cannot be reached from an answer that broke off.
@@ -93,6 +102,8 @@ func refusal(n *node, r *http.Response) answer {
 		a.kind = absent
 	case r.StatusCode >= 500:
 		a.kind = lost
+	case r.StatusCode == http.StatusNotFound:
+		a.kind = gone
 	default:
 		a.kind = invalid
 	}

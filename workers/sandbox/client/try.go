@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/workers/sandbox"
+	"github.com/restar-rl/restar/workers/sandbox/service/wire"
 )
 
 // firstPause is before the second send of a call; it doubles, and differs from call to call by half of it.
@@ -37,7 +38,7 @@ func (t *try) run(ctx context.Context) (sandbox.Result, error) {
 			r := resultOf(a.result)
 			r.Queue = max(time.Since(t.began)-r.Wall, r.Queue) // waiting here and on the way counts as waiting
 			return r, nil
-		case invalid:
+		case invalid, gone:
 			return sandbox.Result{}, fmt.Errorf("sandbox call %s: %w", t.call.ID, a.err)
 		case abandoned:
 			return sandbox.Result{}, ctx.Err()
@@ -72,7 +73,7 @@ func (t *try) once(ctx context.Context, hash uint64) (answer, error) {
 		t.nodes.release(n, answer{kind: abandoned})
 		return answer{}, fmt.Errorf("sandbox call %s: %w", t.call.ID, err)
 	}
-	a := t.send(ctx, n, t.key, body)
+	a := t.send(ctx, n, wire.ExecutePath, t.key, body)
 	t.nodes.release(n, a)
 	switch a.kind {
 	case lost:

@@ -97,7 +97,7 @@ func emptyModel(ctx context.Context, runs *Runs, run string) (*model.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	return model.New(cfg, 0, model.WithPrecision(precision(rec)))
+	return model.Blank(cfg, model.WithPrecision(precision(rec)))
 }
 
 // files reads every file of a folder.

@@ -35,6 +35,35 @@ func TestWeightsThatDoNotFitTheConfigAreRefusedAndChangeNothing(t *testing.T) {
 	}
 }
 
+func TestABlankModelTakesWeightsAsAnyOther(t *testing.T) {
+	m, err := New(small(false), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blank, err := Blank(small(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(blank.data, func(v float32) bool { return v != 0 }) {
+		t.Error("a blank model has weights")
+	}
+	if err := blank.SetTensors(m.Tensors()); err != nil {
+		t.Fatal(err)
+	}
+	p := Pack(ids(1, 40, 53))
+	got, _, err := blank.LogProbs(t.Context(), nil, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, err := m.LogProbs(t.Context(), nil, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := sameBits(got, want); i >= 0 {
+		t.Errorf("log-prob %d differs", i)
+	}
+}
+
 func TestATiedModelMayRepeatItsEmbeddingAsHead(t *testing.T) {
 	m, _ := New(small(true), 3)
 	head := m.Tensors()[0]

@@ -39,7 +39,11 @@ func normal(key philox.Key, tensor, element int) float64 {
 }
 
 func TestEveryInitialWeightOfEveryFamilyHasItsOwnAddress(t *testing.T) {
-	for name, c := range everyFamily() {
+	all := everyFamily()
+	large := small(true)
+	large.VocabSize, large.Layers = fillItem/large.HiddenSize+7, 2 // an embedding of more than one item
+	all["large"] = large
+	for name, c := range all {
 		m, err := New(c, 17)
 		if err != nil {
 			t.Fatal(err)

@@ -14,13 +14,10 @@ package model
 
 import (
 	"cmp"
-	"math"
-	"strings"
 	"sync"
 
 	"github.com/restar-rl/restar/kernels"
 	"github.com/restar-rl/restar/kernels/cpu"
-	"github.com/restar-rl/restar/kernels/philox"
 )
 
 // BlockTokens is the number of positions of one block of a KVCache.
@@ -43,55 +40,13 @@ type Model struct {
 // host is the backend that RESTAR_CPU_ISA asks for.
 var host = sync.OnceValues(cpu.FromEnv)
 
-// New makes a model with initial weights: norms 1, biases 0, matrices normal with the configured deviation, and those that write into the
-// residual stream divided by sqrt(2*layers) (Radford et al. 2019, section 2.3). Each weight has its own random address.
-func New(cfg Config, seed uint64, opts ...Option) (*Model, error) {
+// Blank makes a model whose weights are 0, for SetTensors to replace.
+func Blank(cfg Config, opts ...Option) (*Model, error) {
 	b, err := host()
 	if err != nil {
 		return nil, err
 	}
-	return newModel(b, cfg, seed, opts...)
-}
-
-func newModel(b kernels.Backend, cfg Config, seed uint64, opts ...Option) (*Model, error) {
-	m, err := allocate(b, cfg, opts...)
-	if err != nil {
-		return nil, err
-	}
-	key := philox.NewKey(seed)
-	residual := cfg.InitializerRange / math.Sqrt(float64(2*cfg.Layers))
-	for i, p := range m.params {
-		switch {
-		case strings.HasSuffix(p.Name, ".bias"):
-		case len(p.Shape) == 1:
-			for j := range p.Data {
-				p.Data[j] = 1
-			}
-		case strings.HasSuffix(p.Name, "o_proj.weight") || strings.HasSuffix(p.Name, "down_proj.weight"):
-			fillNormal(p.Data, key, i, residual)
-		default:
-			fillNormal(p.Data, key, i, cfg.InitializerRange)
-		}
-	}
-	m.WeightsChanged()
-	return m, nil
-}
-
-// fillNormal draws by Box and Muller: each random block gives four numbers.
-func fillNormal(data []float32, key philox.Key, ordinal int, deviation float64) {
-	a := philox.Address{Purpose: philox.Init, Ordinal: ordinal}
-	for i := 0; i < len(data); i += 4 {
-		w := key.At(a.WithToken(i / 4))
-		var z [4]float64
-		for j := 0; j < 4; j += 2 {
-			r := math.Sqrt(-2 * math.Log((float64(w[j])+0.5)/(1<<32)))
-			sin, cos := math.Sincos(2 * math.Pi * float64(w[j+1]) / (1 << 32))
-			z[j], z[j+1] = float64(r*cos), float64(r*sin)
-		}
-		for j := range min(4, len(data)-i) {
-			data[i+j] = float32(deviation * z[j])
-		}
-	}
+	return allocate(b, cfg, opts...)
 }
 
 // allocate makes a model with zero weights.

@@ -25,6 +25,9 @@ type stored struct {
 	entries map[string]headerEntry
 	names   []string // in the order of the data
 	meta    map[string]string
+
+	piece []float32 // of chunks
+	raw   []byte
 }
 
 // openStored reads and checks the header of a file of size bytes. It allocates no more than the header holds.
@@ -137,16 +140,20 @@ func (s *stored) read(name string, dst []float32) error {
 	})
 }
 
-// chunks calls f for one piece after the other of a tensor, whose numbers must be finite.
+// chunkFloats is how much of a tensor is in memory at once, beside its destination.
+const chunkFloats = chunkBytes / 4
+
+// chunks calls f for one piece after the other of a tensor, whose numbers must be finite. A piece is valid until f returns.
 func (s *stored) chunks(name string, f func(at int, piece []float32) error) error {
 	e := s.entries[name]
 	size := e.DType.size()
 	n := int(e.Offsets[1]-e.Offsets[0]) / size
-	piece := make([]float32, min(n, chunkBytes/size))
-	raw := make([]byte, len(piece)*size)
-	for at := 0; at < n; at += len(piece) {
-		piece = piece[:min(len(piece), n-at)]
-		raw = raw[:len(piece)*size]
+	if room := min(n, chunkFloats); len(s.piece) < room {
+		s.piece, s.raw = make([]float32, room), make([]byte, F32.size()*room)
+	}
+	for at := 0; at < n; at += chunkFloats {
+		piece := s.piece[:min(chunkFloats, n-at)]
+		raw := s.raw[:len(piece)*size]
 		if err := readFull(s.r, raw, s.data+e.Offsets[0]+int64(at*size)); err != nil {
 			return fmt.Errorf("tensor %s: %w", name, err)
 		}

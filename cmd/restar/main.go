@@ -53,6 +53,7 @@ func command() (root *cobra.Command, began *bool) {
 		PersistentPreRun:  func(*cobra.Command, []string) { *began = true },
 	}
 	root.AddCommand(runCommand(), evalCommand(), statusCommand(), reportCommand(), devCommand(), workerCommand(), recipeCommand(), doctorCommand(), rankCommand(), sandboxCommand(), verifyCommand())
+	root.AddCommand(serveCommand(), chatCommand())
 	root.AddCommand(controlCommands()...)
 	return root, began
 }

@@ -29,7 +29,7 @@ type DialogueOptions struct {
 
 // Show is told what happens while an answer comes, in order and one call at a time. No field may be nil.
 type Show struct {
-	Text     func(text string)                                // what the model writes, as it writes it; calls included
+	Text     func(text string)                                // what the model writes, as it writes it: calls and the opened <reason> included
 	Response func(outcome agent.OutcomeType, response string) // what a call came to
 }
 
@@ -121,9 +121,13 @@ type tapped struct {
 func (e tapped) Generate(ctx context.Context, req engine.Request) (engine.Generation, error) {
 	f := &feed{wake: make(chan struct{}, 1)}
 	req.OnToken = f.push
-	text := newCutter(e.tok, nil)
+	text, opened := newCutter(e.tok, nil), false
 	tell := func() {
 		for _, t := range f.take() {
+			if !opened {
+				e.tell(tokenizer.ReasonOpen) // the end of the prompt
+				opened = true
+			}
 			if more, _ := text.add(t.ID); more != "" {
 				e.tell(more)
 			}

@@ -64,7 +64,7 @@ func TestADialogueOnlyGrowsAndKeepsTheModelsOwnIDs(t *testing.T) {
 	}
 	first := slices.Clone(d.ids)
 	prompt := d.opt.Template.PromptIDs(tok, "first")
-	if !slices.Equal(first[:len(prompt)], prompt) || shown != tok.DecodeText(first[len(prompt):]) || shown == "" {
+	if !slices.Equal(first[:len(prompt)], prompt) || shown != "<reason>"+tok.DecodeText(first[len(prompt):]) || shown == "<reason>" {
 		t.Fatalf("shown %q, the ids say %q", shown, tok.DecodeText(first[len(prompt):]))
 	}
 	if _, err := d.Ask(t.Context(), "second", silent()); err != nil {
@@ -140,7 +140,7 @@ func TestADialogueRunsTheCallsAndShowsTheirOutput(t *testing.T) {
 		},
 	})
 	shown = append(shown, text)
-	want := []string{"I compute it. </reason>\n" + tool.Call("print(6 * 7)", ""), "ok: Tool call success\nstdout: print(6 * 7)", "</reason>\n<answer>42</answer>"}
+	want := []string{"<reason>I compute it. </reason>\n" + tool.Call("print(6 * 7)", ""), "ok: Tool call success\nstdout: print(6 * 7)", "<reason></reason>\n<answer>42</answer>"}
 	if err != nil || stop != agent.Answered || !slices.Equal(shown, want) {
 		t.Errorf("%q, %v: shown %q, want %q", stop, err, shown, want)
 	}

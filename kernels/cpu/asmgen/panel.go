@@ -111,6 +111,9 @@ func (a *asm) nextTile(p panelKernel) {
 // tile computes m rows and leaves DX past the last of them.
 func (a *asm) tile(p panelKernel, m int) {
 	fresh, begin, loop := a.fresh("fresh"), a.fresh("begin"), a.fresh("loop")
+	if p.reg == 'Z' && m == p.rows {
+		a.prefetchNext(p)
+	}
 	a.load("t", "R15")
 	a.op("MOVQ 72(R15), R15")
 	a.op("TESTQ R15, R15")
@@ -158,6 +161,28 @@ func (a *asm) tile(p panelKernel, m int) {
 			a.storeColumns(p, p.acc+2*i+h, h, fmt.Sprintf("%d(DX)", h*p.width))
 		}
 		a.op("ADDQ R10, DX")
+	}
+}
+
+// prefetchNext asks for the part of c that comes next, so that it arrives while this tile is computed: the tile below, or, below the
+// last whole one, the first tile of the panel to the right. A prefetch of what is not there is void.
+func (a *asm) prefetchNext(p panelKernel) {
+	below := a.fresh("below")
+	a.op("LEAQ (R10)(R10*2), AX")
+	a.op("LEAQ (DX)(AX*4), AX")
+	a.op("CMPQ R11, $%d", 2*p.rows)
+	a.op("JGE %s", below)
+	a.load("t", "R15")
+	a.op("MOVQ 16(R15), AX")
+	a.op("ADDQ $%d, AX", 2*p.width)
+	a.label(below)
+	for i := range p.rows {
+		for h := range 2 {
+			a.op("PREFETCHT0 %d(AX)", h*p.width)
+		}
+		if i < p.rows-1 {
+			a.op("ADDQ R10, AX")
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ func openCgroups() (*cgroups, error) {
 		}
 		sweep(h.parents[controller])
 	}
+	c.weigh()
 	return c, nil
 }
 

@@ -38,6 +38,7 @@ func sentence(s string) bool {
 	words := 0
 	for _, w := range wordForm.FindAllString(s, -1) {
 		_, isFunction := functionName(w)
+		isFunction = isFunction || slices.Contains(greek, w)
 		plain := (len(w) > 2 || slices.Contains(smallWords, strings.ToLower(w))) && w[0] != '\\' && !isFunction && strings.ToUpper(w) != w && !plainUnit(w) && !percentWord(w)
 		if plain && !slices.Contains(conjunctions, strings.ToLower(w)) && !slices.Contains([]string{"pi", "inf", "oo", "sq"}, strings.ToLower(w)) {
 			words++

@@ -2,7 +2,9 @@ package verify
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // Find returns the answer that a whole text gives: its last boxes where they form one answer, what it calls its final answer,
@@ -18,7 +20,7 @@ func Find(text string) string {
 	if boxes := joinedBoxes(text); boxes != "" {
 		return boxes
 	}
-	if bare(text) {
+	if bare(text) || !prose(text) {
 		return text
 	}
 	if found, ok := announced(text); ok {
@@ -51,6 +53,21 @@ func bare(text string) bool {
 		return false
 	}
 	return read(text).node != nil
+}
+
+// proseWord is a word of a language between spaces or signs of a sentence.
+var proseWord = regexp.MustCompile(`(?:^|[\s*"(])([\p{L}]{2,})(?:[\s.,:;!?*")']|$)`)
+
+// prose reports whether a text has words, so that an answer stands somewhere in it. What has none is an answer, even one that
+// cannot be read: its last number is not its value.
+func prose(text string) bool {
+	for _, m := range proseWord.FindAllStringSubmatch(text, -1) {
+		_, isFunction := functionName(m[1])
+		if !isFunction && !slices.Contains(greek, m[1]) && !slices.Contains(conjunctions, strings.ToLower(m[1])) {
+			return true
+		}
+	}
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
 }
 
 // connector is what may stand between boxes that form one answer: signs, a conjunction, words in a text command.

@@ -2,6 +2,8 @@ package verify
 
 import (
 	"math/big"
+	"slices"
+	"strings"
 )
 
 // exponential writes a power with a constant base and an open exponent: each term of the exponent is a factor.
@@ -116,10 +118,14 @@ func functionFraction(n *node) (fraction, error) {
 			return whole(constantPoly(v)), nil
 		}
 	}
-	text := "f:" + n.name + "("
-	for _, a := range args {
-		text += a.String() + ","
+	texts := make([]string, len(args))
+	for i, a := range args {
+		texts[i] = a.String()
 	}
+	if slices.Contains([]string{"max", "min", "gcd", "lcm"}, n.name) {
+		slices.Sort(texts)
+	}
+	text := "f:" + n.name + "(" + strings.Join(texts, ",")
 	return whole(atomPoly(text+")", 1, 1)), nil
 }
 

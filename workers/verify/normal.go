@@ -241,7 +241,31 @@ func rootFraction(b fraction, r *big.Rat) (fraction, error) {
 			return fractionProduct(coefficient, whole(atomPoly(t.atoms[0].atom, r.Num().Int64(), r.Denom().Int64())))
 		}
 	}
+	if f, ok := positiveRoot(b, r); ok {
+		return f, nil
+	}
 	return whole(atomPoly("b:"+b.String(), r.Num().Int64(), r.Denom().Int64())), nil
+}
+
+// positiveRoot takes the root of each factor of a positive constant: sqrt(2/pi) is sqrt(2) over sqrt(pi).
+func positiveRoot(b fraction, r *big.Rat) (fraction, bool) {
+	t, ok := b.above.single()
+	c, fine := b.below.constant()
+	if !ok || !fine || new(big.Rat).Quo(t.coef, c).Sign() <= 0 {
+		return b, false
+	}
+	out, err := numberRoot(new(big.Rat).Quo(t.coef, c), r)
+	for _, a := range t.atoms {
+		if a.atom != "s:pi" && a.atom != "s:e" && !strings.HasPrefix(a.atom, "p:") || err != nil {
+			return b, false
+		}
+		e := new(big.Rat).Mul(big.NewRat(a.p, a.q), r)
+		if !small(e) {
+			return b, false
+		}
+		out, err = fractionProduct(out, whole(atomPoly(a.atom, e.Num().Int64(), e.Denom().Int64())))
+	}
+	return out, err == nil
 }
 
 // numberRoot splits a number into primes, whose roots are independent over the rationals.

@@ -92,8 +92,8 @@ func (p *parser) textValue() (*node, error) {
 	switch {
 	case len(words) == 1 && letter(words[0]):
 		return p.variable(words)
-	case words != "" && strings.Trim(words, "0123456789.") == "":
-		return (&parser{s: words}).number()
+	case words != "" && strings.Trim(words, "0123456789.,-") == "":
+		return p.inner(words)
 	}
 	if f, ok := functionName(words); ok {
 		return p.function(f)
@@ -199,6 +199,11 @@ func (p *parser) wrapped(name string) (*node, error) {
 	if name[:4] == "math" && name != "mathop" && len(content) == 1 {
 		return p.variable(name + " " + content)
 	}
+	return p.inner(content)
+}
+
+// inner reads a text of its own that stands inside the answer.
+func (p *parser) inner(content string) (*node, error) {
 	inner := &parser{s: content, depth: p.depth, nodes: p.nodes, brackets: p.brackets}
 	n, err := inner.list()
 	p.nodes = inner.nodes

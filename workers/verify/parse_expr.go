@@ -157,6 +157,8 @@ func (p *parser) juxtaposed(left *node) bool {
 		return p.bars == 0 && p.brackets == 0 && left.scalar()
 	case c == '(' || c == '[':
 		return left.scalar() && (c == '(' || left.kind != kNum) || left.kind == kMatrix
+	case digit(c) && p.i > 0 && strings.HasSuffix(strings.TrimRight(p.s[:p.i], " "), ")"):
+		return left.scalar() // (-1) 2
 	case c == '{' || digit(c) || c == '.' && p.i+1 < len(p.s) && digit(p.s[p.i+1]):
 		return left.scalar() && left.kind != kNum && !(left.kind == kMul && left.args[len(left.args)-1].kind == kNum)
 	case c == '\\':

@@ -19,6 +19,13 @@ func (p *parser) list() (*node, error) {
 		if err != nil {
 			return nil, err
 		}
+		for p.take("wedge", "land") { // both conditions at once
+			other, err := p.relation()
+			if err != nil {
+				return nil, err
+			}
+			item = &node{kind: kUnion, name: "cap", args: []*node{item, other}}
+		}
 		items = append(items, item)
 		switch p.separator() {
 		case 0:
@@ -125,7 +132,7 @@ func (p *parser) conjunction() bool {
 		p.i = start
 		return false
 	}
-	if p.take("lor", "land", "vee", "wedge") {
+	if p.take("lor", "vee") {
 		return true
 	}
 	for _, c := range conjunctions[:2] {

@@ -103,6 +103,10 @@ func (p *parser) name() (*node, error) {
 		p.i += len(w)
 		return sym("oo"), nil
 	}
+	if slices.Contains(greek, w) && len(w) > 2 {
+		p.i += len(w)
+		return p.variable(w)
+	}
 	if !variables(w) {
 		return nil, p.errorf("the word %q is not mathematics", brief(w))
 	}
@@ -133,7 +137,7 @@ func (p *parser) variable(name string) (*node, error) {
 	if index != nil {
 		out = fn("index "+name, index)
 	}
-	if p.peek() == '(' && index == nil && (strings.Contains(applied, name[:1]) || p.definition()) {
+	if p.peek() == '(' && index == nil && (strings.Contains(applied, name) || name == "Gamma" || p.definition()) {
 		p.i++
 		p.brackets++
 		args, err := p.list()
@@ -146,6 +150,9 @@ func (p *parser) variable(name string) (*node, error) {
 		}
 		if args.kind == kList {
 			return fn("of "+name, args.args...), nil
+		}
+		if name == "Gamma" && args.scalar() {
+			return fn("factorial", sum(args, integer(-1))), nil
 		}
 		return fn("of "+name, args), nil
 	}
@@ -189,7 +196,8 @@ var functionNames = []string{"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "
 	"gcd", "lcm", "max", "min", "det", "sqrt", "abs", "floor", "ceil", "lg"}
 
 var functionSpelling = map[string]string{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "cosec": "csc", "arcsec": "arcsec", "arccot": "arccot",
-	"arccsc": "arccsc", "tg": "tan", "ctg": "cot"}
+	"arccsc": "arccsc", "tg": "tan", "ctg": "cot", "Abs": "abs",
+	"Max": "max", "Min": "min", "factorial": "factorial"}
 
 func functionName(w string) (string, bool) {
 	if f, ok := functionSpelling[w]; ok {

@@ -71,7 +71,7 @@ func (e *Engines) start(ctx context.Context, run string, w Weights, idle *engine
 	}
 	opt := e.Options
 	if e.KVBytes > 0 {
-		opt.Blocks = max(1, e.KVBytes/m.Config.BlockBytes())
+		opt.Blocks = max(1, e.KVBytes/m.BlockBytes())
 	}
 	return engine.New(m, w.Version, opt)
 }

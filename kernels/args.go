@@ -51,12 +51,13 @@ type Spans struct {
 func (s Spans) Sequences() int { return len(s.Start) }
 
 // KVArgs are the operands of StoreKV. A block of keys is [KVHeads, Dim, BlockTokens] (transposed, so that it is an operand of
-// the score product); a block of values is [KVHeads, BlockTokens, Dim].
+// the score product); a block of values is [KVHeads, BlockTokens, Dim]. Both caches are float32, or both bfloat16: then K and V are rounded,
+// to nearest with ties to even, where they are as well as in the cache, so that attention and its gradient use the same numbers.
 type KVArgs struct {
 	Geometry       Geometry
 	Spans          Spans
 	Rows           int
-	K, V           View // [KVHeads, Rows, Dim]
+	K, V           View // [KVHeads, Rows, Dim]; left as they are in the cache
 	KCache, VCache View // [blocks, Geometry.BlockFloats()]
 }
 
@@ -68,7 +69,7 @@ type AttentionArgs struct {
 	Spans          Spans
 	Rows           int
 	Q              View // [KVHeads, Rows*Group, Dim], scaled
-	KCache, VCache View
+	KCache, VCache View // as StoreKV wrote them; not read by AttentionGrad
 	Out            View // out [Rows, Heads*Dim]; absent when only Rounded is wanted
 	Rounded        View // out: Out as rounded rows; absent when it is no operand
 	LSE            View // [KVHeads, Rows*Group]: log of the sum of exponentials; absent when no gradient is wanted
@@ -77,7 +78,7 @@ type AttentionArgs struct {
 // AttentionGradArgs are the operands of AttentionGrad. Every span starts at position 0, so its rows hold all of its keys.
 type AttentionGradArgs struct {
 	AttentionArgs      // Out and LSE as Attention wrote them
-	K, V          View // [KVHeads, Rows, Dim]
+	K, V          View // [KVHeads, Rows, Dim], as StoreKV left them
 	DOut          View // [Rows, Heads*Dim]
 	DQ, DK, DV    View // out, in the layouts of Q, K, V
 }

@@ -74,7 +74,7 @@ type Device interface {
 	Upload(s Stream, dst View, host []float32)
 	UploadInts(s Stream, dst View, host []int32)
 	Download(s Stream, host []float32, src View)
-	// Copy copies floats from src to dst of the same length; Clear sets floats to +0.
+	// Copy copies floats, or bfloat16, from src to dst of the same length; Clear sets floats to +0.
 	Copy(s Stream, dst, src View)
 	Clear(s Stream, dst View)
 }

@@ -97,39 +97,12 @@ func (s *stream) check(op string, g kernels.Geometry, p kernels.Spans, rows, blo
 	}
 }
 
-// StoreKV writes rows into their blocks, keys transposed. Two spans never share a block that one of them writes.
-func (b *Backend) StoreKV(s kernels.Stream, a kernels.KVArgs) {
-	st, g := s.(*stream), a.Geometry
-	n := a.Rows * g.KVHeads * g.Dim
-	k, v := st.floats("StoreKV", "K", a.K, n), st.floats("StoreKV", "V", a.V, n)
-	kc, vc := st.atLeast("StoreKV", "KCache", a.KCache, 0), st.atLeast("StoreKV", "VCache", a.VCache, 0)
-	if st.err != nil {
-		return
-	}
-	if st.check("StoreKV", g, a.Spans, a.Rows, min(len(kc), len(vc))/g.BlockFloats()); st.err != nil {
-		return
-	}
-	st.parallel(a.Spans.Sequences(), func(_ *worker, i int) {
-		for r := a.Spans.Row[i]; r < a.Spans.Row[i+1]; r++ {
-			pos := a.Spans.Start[i] + r - a.Spans.Row[i]
-			at := int(a.Spans.Table[a.Spans.TableAt[i]+pos/block]) * g.BlockFloats()
-			for h := range g.KVHeads {
-				row, c := (h*a.Rows+r)*g.Dim, pos%block
-				dst := kc[at+h*g.Dim*block : at+(h+1)*g.Dim*block]
-				for d, x := range k[row : row+g.Dim] {
-					dst[d*block+c] = x
-				}
-				copy(vc[at+(h*block+c)*g.Dim:at+(h*block+c+1)*g.Dim], v[row:row+g.Dim])
-			}
-		}
-	})
-}
-
 // attention holds the resolved operands of Attention.
 type attention struct {
 	*kernels.AttentionArgs
-	q, kc, vc, out, lse []float32
-	rounded             []uint16
+	q, out, lse []float32
+	kc, vc      kvCache
+	rounded     []uint16
 }
 
 // Attention gives each item a tile of query rows.
@@ -137,7 +110,7 @@ func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	st, g := s.(*stream), a.Geometry
 	v := attention{AttentionArgs: &a}
 	v.q = st.floats("Attention", "Q", a.Q, a.Rows*g.Heads*g.Dim)
-	v.kc, v.vc = st.atLeast("Attention", "KCache", a.KCache, 0), st.atLeast("Attention", "VCache", a.VCache, 0)
+	v.kc, v.vc = st.cache("Attention", "KCache", a.KCache), st.cache("Attention", "VCache", a.VCache)
 	if !a.Out.Absent() {
 		v.out = st.floats("Attention", "Out", a.Out, a.Rows*g.Heads*g.Dim)
 	}
@@ -150,7 +123,7 @@ func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	if st.err != nil {
 		return
 	}
-	if st.check("Attention", g, a.Spans, a.Rows, min(len(v.kc), len(v.vc))/g.BlockFloats()); st.err != nil {
+	if st.check("Attention", g, a.Spans, a.Rows, min(v.kc.len(), v.vc.len())/g.BlockFloats()); st.err != nil {
 		return
 	}
 	items := st.spanItems(a.Spans, g.Group())
@@ -212,7 +185,11 @@ func (b *Backend) visit(w *worker, a *attention, q queries, seq, h, j, seen int,
 	dim, rows := a.Geometry.Dim, len(n)
 	at := int(a.Spans.Table[a.Spans.TableAt[seq]+j])*a.Geometry.BlockFloats() + h*dim*block
 	scores := w.buffer(0, queryTile*block)
-	b.scores(scores, q.q, a.kc[at:at+dim*block], rows, seen, dim)
+	if b.isa == avx512 && rows <= wideRows && (a.kc.halves != nil || seen > panel) {
+		b.wideScores(scores, q.q, a.kc, at, rows, dim)
+	} else {
+		b.scores(scores, q.q, a.kc.block(b, w, at, dim*block), rows, seen, dim)
+	}
 	b.softmaxRows(scores, n, q.m, q.l, q.alpha)
 	if j > 0 {
 		for r, f := range q.alpha {
@@ -221,7 +198,11 @@ func (b *Backend) visit(w *worker, a *attention, q queries, seq, h, j, seen int,
 			}
 		}
 	}
-	b.weigh(q.acc, scores, a.vc[at:at+dim*block], rows, seen, dim, j > 0)
+	if b.isa == avx512 && rows <= wideRows && dim%wideCols == 0 {
+		b.wideWeigh(q.acc, scores, a.vc, at, rows, seen, dim, j > 0)
+	} else {
+		b.weigh(q.acc, scores, a.vc.block(b, w, at, seen*dim), rows, seen, dim, j > 0)
+	}
 }
 
 // valid returns how many positions of block j each of the query rows [from, to) sees; it can be below 0 or above block.
@@ -233,16 +214,11 @@ func (w *worker) valid(start, from, to, group, j int) []int32 {
 	return n
 }
 
-// scores is s[rows,block] = q[rows,dim] kt[dim,block] in the first n columns or more.
+// scores is s[rows,block] = q[rows,dim] kt[dim,block] in the first n columns.
 func (b *Backend) scores(s, q, kt []float32, rows, n, dim int) {
-	t := tile{a: unsafe.Pointer(&q[0]), lda: 4 * uintptr(dim), ldb: 4 * block, ldc: 4 * block, m: rows, k: dim, n: panel,
-		b: unsafe.Pointer(&kt[0]), c: unsafe.Pointer(&s[0])}
-	if b.isa == avx512 && rows <= wideRows && n > panel {
-		avx512WideRows(&t)
-		return
-	}
+	t := tile{a: unsafe.Pointer(&q[0]), lda: 4 * uintptr(dim), ldb: 4 * block, ldc: 4 * block, m: rows, k: dim}
 	for j := 0; j < n; j += panel {
-		t.b, t.c = unsafe.Pointer(&kt[j]), unsafe.Pointer(&s[j])
+		t.n, t.b, t.c = min(panel, n-j), unsafe.Pointer(&kt[j]), unsafe.Pointer(&s[j])
 		b.panelRows(&t)
 	}
 }
@@ -253,15 +229,9 @@ func (b *Backend) weigh(acc, p, v []float32, rows, n, dim int, accumulate bool) 
 	if accumulate {
 		t.acc = 1
 	}
-	for j := 0; j < dim; {
+	for j := 0; j < dim; j += panel {
 		t.n, t.b, t.c = min(panel, dim-j), unsafe.Pointer(&v[j]), unsafe.Pointer(&acc[j])
-		if b.isa == avx512 && rows <= wideRows && dim-j >= wideCols {
-			avx512WideRows(&t)
-			j += wideCols
-			continue
-		}
 		b.panelRows(&t)
-		j += panel
 	}
 }
 
@@ -271,6 +241,34 @@ const (
 	wideRows = 6
 	wideCols = 64
 )
+
+func (c kvCache) wideTile(t *tile) {
+	if c.halves != nil {
+		avx512WideHalves(t)
+		return
+	}
+	avx512WideRows(t)
+}
+
+// wideScores is scores over the block at, in all of its columns.
+func (b *Backend) wideScores(s, q []float32, keys kvCache, at, rows, dim int) {
+	from, size := keys.pointer(at)
+	keys.wideTile(&tile{a: unsafe.Pointer(&q[0]), b: from, c: unsafe.Pointer(&s[0]), lda: 4 * uintptr(dim), ldb: block * size, ldc: 4 * block,
+		m: rows, k: dim})
+}
+
+// wideWeigh is weigh over the block at; wideCols divides dim.
+func (b *Backend) wideWeigh(acc, p []float32, values kvCache, at, rows, n, dim int, accumulate bool) {
+	t := tile{a: unsafe.Pointer(&p[0]), lda: 4 * block, ldc: 4 * uintptr(dim), m: rows, k: n}
+	if accumulate {
+		t.acc = 1
+	}
+	for j := 0; j < dim; j += wideCols {
+		from, size := values.pointer(at + j)
+		t.b, t.ldb, t.c = from, uintptr(dim)*size, unsafe.Pointer(&acc[j])
+		values.wideTile(&t)
+	}
+}
 
 // finish divides by the sums and puts each head of each row in its place.
 func (b *Backend) finish(a *attention, it spanItem, h int, acc, m, l []float32) {

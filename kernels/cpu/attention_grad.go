@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/restar-rl/restar/kernels"
@@ -20,13 +21,12 @@ func (b *Backend) AttentionGrad(s kernels.Stream, a kernels.AttentionGradArgs) {
 	v := attentionGrad{attention: attention{AttentionArgs: &a.AttentionArgs}}
 	const op = "AttentionGrad"
 	v.q, v.out, v.lse = st.floats(op, "Q", a.Q, nq), st.floats(op, "Out", a.Out, nq), st.floats(op, "LSE", a.LSE, a.Rows*g.Heads)
-	v.kc, v.vc = st.atLeast(op, "KCache", a.KCache, 0), st.atLeast(op, "VCache", a.VCache, 0)
 	v.k, v.v, v.dout = st.floats(op, "K", a.K, nk), st.floats(op, "V", a.V, nk), st.floats(op, "DOut", a.DOut, nq)
 	v.dq, v.dk, v.dv = st.floats(op, "DQ", a.DQ, nq), st.floats(op, "DK", a.DK, nk), st.floats(op, "DV", a.DV, nk)
 	if st.err != nil {
 		return
 	}
-	if st.check(op, g, a.Spans, a.Rows, min(len(v.kc), len(v.vc))/g.BlockFloats()); st.err != nil {
+	if st.check(op, g, a.Spans, a.Rows, math.MaxInt); st.err != nil {
 		return
 	}
 	for i, p := range a.Spans.Start {
@@ -45,26 +45,34 @@ func (b *Backend) attendGrad(w *worker, a *attentionGrad, seq, h int) {
 	size := (last - first) * g.Dim
 	clear(a.dk[kv : kv+size])
 	clear(a.dv[kv : kv+size])
-	vt := w.buffer(0, (size+block*g.Dim-1)/(block*g.Dim)*block*g.Dim)
-	transposeBlocks(vt, a.v[kv:kv+size], g.Dim)
-	n := (last - first) * g.Group()
-	for f := 0; f < n; f += queryTile {
-		b.attendTileGrad(w, a, spanItem{seq: seq, last: seq, from: f, to: min(n, f+queryTile)}, h, vt)
+	n := (size + block*g.Dim - 1) / (block * g.Dim) * block * g.Dim
+	kt, vt := w.buffer(0, n), w.buffer(5, n)
+	b.transposeBlocks(kt, a.k[kv:kv+size], g.Dim)
+	b.transposeBlocks(vt, a.v[kv:kv+size], g.Dim)
+	rows := (last - first) * g.Group()
+	for f := 0; f < rows; f += queryTile {
+		b.attendTileGrad(w, a, spanItem{seq: seq, last: seq, from: f, to: min(rows, f+queryTile)}, h, kt, vt)
 	}
 }
 
-// transposeBlocks stores v[n,dim] as blocks of [dim, block].
-func transposeBlocks(vt, v []float32, dim int) {
-	for r := 0; r*dim < len(v); r++ {
-		dst := vt[r/block*block*dim:]
-		for d, x := range v[r*dim : (r+1)*dim] {
-			dst[d*block+r%block] = x
+// transposeBlocks stores x[n,dim] as blocks of [dim, block].
+func (b *Backend) transposeBlocks(xt, x []float32, dim int) {
+	r := 0
+	if b.isa == avx512 && dim%lanes == 0 {
+		for ; (r+lanes)*dim <= len(x); r += lanes {
+			avx512Transpose(&xt[r/block*block*dim+r%block], 4*block, &x[r*dim], 4*uintptr(dim), dim/lanes)
+		}
+	}
+	for ; r*dim < len(x); r++ {
+		dst := xt[r/block*block*dim:]
+		for d, e := range x[r*dim : (r+1)*dim] {
+			dst[d*block+r%block] = e
 		}
 	}
 }
 
 // attendTileGrad adds a tile of query rows to dk and dv, and writes its dq.
-func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int, vt []float32) {
+func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int, kt, vt []float32) {
 	g, rows := a.Geometry, it.to-it.from
 	group, first, last := g.Group(), a.Spans.Row[it.seq], (it.to-1)/g.Group()
 	base := (h*a.Rows+first)*group + it.from
@@ -76,11 +84,9 @@ func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int
 		copy(dout[r*g.Dim:(r+1)*g.Dim], a.dout[o:o+g.Dim])
 		sums[r] = b.dot(a.dout[o:o+g.Dim], a.out[o:o+g.Dim])
 	}
-	table := a.Spans.Table[a.Spans.TableAt[it.seq]:]
 	for j := 0; j*block <= last; j++ {
-		at := int(table[j])*g.BlockFloats() + h*g.Dim*block
 		kv, n := ((h*a.Rows)+first+j*block)*g.Dim, min(block, last+1-j*block) // what lies behind the tile's last row adds zeros
-		b.scores(p, q, a.kc[at:at+g.Dim*block], rows, n, g.Dim)
+		b.scores(p, q, kt[j*block*g.Dim:(j+1)*block*g.Dim], rows, n, g.Dim)
 		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, n, g.Dim)
 		b.probRows(p, dp, w.valid(0, it.from, it.to, group, j), lse, sums)
 		b.weigh(dq, dp, a.k[kv:kv+n*g.Dim], rows, n, g.Dim, j > 0)

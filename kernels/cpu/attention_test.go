@@ -328,3 +328,41 @@ func TestSpansThatDoNotFitAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestACacheOfBfloat16IsOneOfRoundedFloats: on every path, in every company, and the rows that a trainer goes on with are the cache's.
+func TestACacheOfBfloat16IsOneOfRoundedFloats(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		for _, g := range geometries {
+			const total = 150
+			n := total * g.KVHeads * g.Dim
+			k, v, q := b.random(n), b.random(n), b.random(total*g.Heads*g.Dim)
+			spans := kernels.Spans{Row: []int{0, total}, Start: []int{0}, TableAt: []int{0}, Table: []int32{2, 0, 3}}
+			kh, _ := b.Halves(4 * g.BlockFloats())
+			vh, _ := b.Halves(4 * g.BlockFloats())
+			b.StoreKV(b.s, kernels.KVArgs{Geometry: g, Spans: spans, Rows: total, K: b.view(k), V: b.view(v), KCache: kh, VCache: vh})
+			b.sync()
+			for i, x := range append(slices.Clone(k), v...) {
+				if x != widenBF16(roundBF16(x)) || x == 0 {
+					b.t.Fatalf("%+v: row element %d is %v after it was stored in bfloat16", g, i, x)
+				}
+			}
+			kf, vf := b.view(poison(4*g.BlockFloats())), b.view(poison(4*g.BlockFloats()))
+			b.StoreKV(b.s, kernels.KVArgs{Geometry: g, Spans: spans, Rows: total, K: b.view(k), V: b.view(v), KCache: kf, VCache: vf})
+			out := func(kc, vc kernels.View, from, to int) []float32 {
+				w, rows := g.Heads*g.Dim, to-from
+				x := poison(rows * w)
+				part := byHead(slices.Clone(q[from*w:to*w]), rows, g.KVHeads, g.Group(), g.Dim)
+				s := kernels.Spans{Row: []int{0, rows}, Start: []int{from}, TableAt: []int{0}, Table: spans.Table}
+				b.Attention(b.s, kernels.AttentionArgs{Geometry: g, Spans: s, Rows: rows, Q: b.view(part), KCache: kc, VCache: vc, Out: b.view(x)})
+				b.sync()
+				return x
+			}
+			whole := out(kf, vf, 0, total)
+			for _, cut := range [][2]int{{0, total}, {0, 1}, {63, 64}, {64, 65}, {100, 103}, {149, 150}, {20, 90}} {
+				if !sameBits(out(kh, vh, cut[0], cut[1]), whole[cut[0]*g.Heads*g.Dim:cut[1]*g.Heads*g.Dim]) {
+					b.t.Errorf("%+v: rows %v over bfloat16 differ from those over rounded floats", g, cut)
+				}
+			}
+		}
+	})
+}

@@ -165,9 +165,16 @@ func (b *Backend) Download(s kernels.Stream, host []float32, src kernels.View) {
 	}
 }
 
-// Copy copies floats.
+// Copy copies floats, or bfloat16.
 func (b *Backend) Copy(s kernels.Stream, dst, src kernels.View) {
 	st := s.(*stream)
+	if dtype(dst) == kernels.BF16 {
+		d, x := st.halves("Copy", "dst", dst, dst.Len), st.halves("Copy", "src", src, dst.Len)
+		if st.err == nil {
+			st.rows(len(d), elementsPerItem, func(_ *worker, i, j int) { copy(d[i:j], x[i:j]) })
+		}
+		return
+	}
 	d, x := st.floats("Copy", "dst", dst, dst.Len), st.floats("Copy", "src", src, dst.Len)
 	if st.err == nil {
 		st.rows(len(d), elementsPerItem, func(_ *worker, i, j int) { move(d[i:j], x[i:j]) })

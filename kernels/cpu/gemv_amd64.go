@@ -34,3 +34,6 @@ func avx512WideHalves(t *tile)
 
 //go:noescape
 func avx512ExpGroups(x *float32, groups int, lse float64, sums *float64)
+
+//go:noescape
+func avx512WidenRow(dst *float32, src *uint16, blocks int)

@@ -1173,3 +1173,18 @@ loop48:
 other45:
 	VZEROUPPER
 	RET
+
+TEXT ·avx512WidenRow(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DX
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+loop49:
+	VPMOVZXWD (SI), Z0
+	VPSLLD $16, Z0, Z0
+	VMOVUPS Z0, (DX)
+	ADDQ $32, SI
+	ADDQ $64, DX
+	DECQ CX
+	JNZ loop49
+	VZEROUPPER
+	RET

@@ -25,12 +25,12 @@ type modelRunner struct {
 }
 
 func newModelRunner(m *model.Model, blocks int) *modelRunner {
-	return &modelRunner{m: m, ws: model.NewWorkspace(), cache: model.NewKVCache(m.Config, blocks)}
+	return &modelRunner{m: m, ws: model.NewWorkspace(), cache: model.NewKVCache(m.Config, blocks, model.WithPrecision(m.Precision()))}
 }
 
 // with returns a runner of another model, in the same memory if the shapes agree. What the cache holds is then meaningless.
 func (r *modelRunner) with(m *model.Model, blocks int) *modelRunner {
-	if !reflect.DeepEqual(r.m.Config, m.Config) {
+	if !reflect.DeepEqual(r.m.Config, m.Config) || r.m.Precision() != m.Precision() {
 		return newModelRunner(m, blocks)
 	}
 	return &modelRunner{m: m, ws: r.ws, cache: r.cache}

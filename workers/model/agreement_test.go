@@ -63,7 +63,7 @@ func sampled(t *testing.T, m *Model, b *cpu.Backend, lengths []int) ([]*trajecto
 		}
 		trs = append(trs, tr)
 	}
-	return trs, newKVCache(b, m.Config, 101)
+	return trs, newKVCache(b, m.Config, 101, WithPrecision(m.precision))
 }
 
 func sameBits(a, b []float32) int {

@@ -153,7 +153,6 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	p.weightGrad(dw.out, dy, p.attended(l), d, q)
 	dout := p.inputGrad("dattended", dy, back.out, d, q)
 	heads := p.headsArgs(l)
-	b.StoreKV(p.s, p.kvArgs(l, k, v))
 	dq, dk, dv := p.f("dq", 0, n*q), p.f("dk", 0, n*kvd), p.f("dv", 0, n*kvd)
 	b.AttentionGrad(p.s, kernels.AttentionGradArgs{AttentionArgs: a, K: heads.K, V: heads.V, DOut: dout, DQ: dq, DK: dk, DV: dv})
 	dqkv := p.f("dqkv", 0, n*wide)

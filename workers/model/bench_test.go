@@ -74,7 +74,7 @@ func BenchmarkLogProbTokens(b *testing.B) {
 func BenchmarkDecodeTokensAtBatch128AndContext300(b *testing.B) {
 	const batch, context = 128, 300
 	m, backend := benchModel(b)
-	cache := newKVCache(backend, m.Config, batch*5)
+	cache := newKVCache(backend, m.Config, batch*5, WithPrecision(m.precision))
 	spans := make([]Span, batch)
 	for i := range spans {
 		spans[i] = Span{IDs: ids(uint64(i), context, 1024), Blocks: []int{5 * i, 5*i + 1, 5*i + 2, 5*i + 3, 5*i + 4}}

@@ -7,39 +7,50 @@ import (
 	"github.com/restar-rl/restar/kernels"
 )
 
-// KVCache holds blocks of BlockTokens positions of keys and values for every layer. Which block belongs to whom is the caller's
-// table; two writers never share a block.
+// KVCache holds blocks of BlockTokens positions of keys and values for every layer, as float32 for a model that multiplies in fp32 and as
+// bfloat16 for one in bf16. Which block belongs to whom is the caller's table; two writers never share a block.
 type KVCache struct {
 	Blocks   int
 	backend  kernels.Backend
 	geometry kernels.Geometry
+	dtype    kernels.DType
 	views    []kernels.View // keys of layer 0, values of layer 0, keys of layer 1, ...
 	err      error
 }
 
-// BlockBytes is the memory that one block takes over all layers.
-func (c Config) BlockBytes() int { return 4 * 2 * c.Layers * c.geometry().BlockFloats() }
+// BlockBytes is the memory that one block of the model's cache takes over all layers.
+func (m *Model) BlockBytes() int {
+	size := 4
+	if m.precision.Operand() == kernels.BF16 {
+		size = 2
+	}
+	return size * 2 * m.Config.Layers * m.Config.geometry().BlockFloats()
+}
 
-// NewKVCache allocates blocks for models of a configuration. A cache that cannot be made reports why at its first use.
-func NewKVCache(cfg Config, blocks int) *KVCache {
+// NewKVCache allocates blocks for models of a configuration and precision. A cache that cannot be made reports why at its first use.
+func NewKVCache(cfg Config, blocks int, opts ...Option) *KVCache {
 	b, err := host()
 	if err != nil {
 		return &KVCache{err: err}
 	}
-	return newKVCache(b, cfg, blocks)
+	return newKVCache(b, cfg, blocks, opts...)
 }
 
-func newKVCache(b kernels.Backend, cfg Config, blocks int) *KVCache {
-	c := &KVCache{Blocks: blocks, backend: b, geometry: cfg.geometry(), err: cfg.Validate()}
+func newKVCache(b kernels.Backend, cfg Config, blocks int, opts ...Option) *KVCache {
+	c := &KVCache{Blocks: blocks, backend: b, geometry: cfg.geometry(), dtype: choose(opts).precision.Operand(), err: cfg.Validate()}
 	if blocks < 1 && c.err == nil {
 		c.err = fmt.Errorf("key-value cache of %d blocks, want 1 or more", blocks)
+	}
+	allocate := b.Floats
+	if c.dtype == kernels.BF16 {
+		allocate = b.Halves
 	}
 	for range 2 * cfg.Layers {
 		if c.err != nil {
 			return c
 		}
 		var v kernels.View
-		v, c.err = b.Floats(blocks * c.geometry.BlockFloats())
+		v, c.err = allocate(blocks * c.geometry.BlockFloats())
 		c.views = append(c.views, v)
 	}
 	return c
@@ -135,6 +146,9 @@ func (m *Model) joinSpans(spans []Span, cache *KVCache) (s kernels.Spans, ids, w
 	if cache.geometry != m.Config.geometry() || len(cache.views) != 2*m.Config.Layers {
 		return s, nil, nil, fmt.Errorf("key-value cache of %d layers of %+v does not fit the model's %d of %+v",
 			len(cache.views)/2, cache.geometry, m.Config.Layers, m.Config.geometry())
+	}
+	if t := m.precision.Operand(); cache.dtype != t {
+		return s, nil, nil, fmt.Errorf("key-value cache of %s, a model in %s wants one of %s: make it WithPrecision", cache.dtype, m.precision, t)
 	}
 	s.Row = []int{0}
 	for i, sp := range spans {

@@ -42,7 +42,7 @@ func BenchmarkDecode(b *testing.B) {
 
 func decode(b *testing.B, m *Model, batch int) {
 	const context, blocks = 128, 3
-	cache := newKVCache(m.backend, m.Config, batch*blocks)
+	cache := newKVCache(m.backend, m.Config, batch*blocks, WithPrecision(m.precision))
 	spans, choices := make([]Span, batch), make([]Choice, batch)
 	for i := range spans {
 		spans[i] = Span{IDs: ids(uint64(i), context, m.Config.VocabSize), Blocks: []int{blocks * i, blocks*i + 1, blocks*i + 2}}

@@ -237,7 +237,9 @@ func (m *Model) packedForward(ctx context.Context, ws *Workspace, packed Packed,
 	spans, blocks := packedSpans(packed)
 	p := m.pass(ws, packed.IDs, spans, keep)
 	n := blocks * m.Config.geometry().BlockFloats()
-	kv := func(int) (kernels.View, kernels.View) { return p.f("kcache", 0, n), p.f("vcache", 0, n) }
+	kv := func(int) (kernels.View, kernels.View) {
+		return p.scratchCache("kcache", n), p.scratchCache("vcache", n)
+	}
 	x, err := p.forward(ctx, kv)
 	return p, x, kv, err
 }

@@ -165,7 +165,7 @@ func extendAll(t *testing.T, m *Model, b *cpu.Backend, ws *Workspace, sequences 
 	for i, s := range sequences {
 		spans = append(spans, Span{IDs: s, Blocks: []int{2 * i, 2*i + 1}, Want: true})
 	}
-	logits, err := m.Extend(t.Context(), ws, spans, newKVCache(b, m.Config, 2*len(spans)))
+	logits, err := m.Extend(t.Context(), ws, spans, newKVCache(b, m.Config, 2*len(spans), WithPrecision(m.precision)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,14 @@ func (p *pass) operand(name string, layer, cols int) kernels.View {
 	return p.grow(p.ws.halves, p.m.backend.Halves, slot{name, layer}, p.m.backend.RoundedLen(p.rows, cols))
 }
 
+// scratchCache returns room for keys or values in the type that a KVCache of the model has.
+func (p *pass) scratchCache(name string, n int) kernels.View {
+	if p.m.precision == PrecisionFP32 {
+		return p.f(name, 0, n)
+	}
+	return p.grow(p.ws.halves, p.m.backend.Halves, slot{name, 0}, n)
+}
+
 // rounded is x[rows,cols] as operand of products: itself, or a rounded copy in bf16.
 func (p *pass) rounded(name string, x kernels.View, cols int) kernels.View {
 	if p.m.precision == PrecisionFP32 {

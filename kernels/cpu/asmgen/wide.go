@@ -10,6 +10,7 @@ func generateWide(a *asm) string {
 	a.header()
 	a.wideTile("WideRows", false)
 	a.wideTile("WideHalves", true)
+	a.widenRow()
 	return a.out.String()
 }
 
@@ -104,4 +105,20 @@ func (a *asm) wideLoad(h int, halves bool) {
 	}
 	a.op("VPMOVZXWD %d(R13), Z%d", 32*h, h)
 	a.op("VPSLLD $16, Z%d, Z%d", h, h)
+}
+
+// widenRow turns groups of 16 bfloat16 into floats.
+func (a *asm) widenRow() {
+	a.fn("WidenRow", "dst", "src", "blocks")
+	a.loads("dst", "DX", "src", "SI", "blocks", "CX")
+	l := a.fresh("loop")
+	a.label(l)
+	a.op("VPMOVZXWD (SI), Z0")
+	a.op("VPSLLD $16, Z0, Z0")
+	a.op("VMOVUPS Z0, (DX)")
+	a.op("ADDQ $32, SI")
+	a.op("ADDQ $64, DX")
+	a.op("DECQ CX")
+	a.op("JNZ %s", l)
+	a.ret()
 }

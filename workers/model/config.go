@@ -25,6 +25,7 @@ type Config struct {
 	InitializerRange  float64 // standard deviation of new weights
 	// Ids that a tokenizer gives a meaning; nil when the file names none. They take no part in the mathematics.
 	BOSTokenID, EOSTokenID, PadTokenID *int32
+	MoreEOSTokenIDs                    []int32 // further ids that end a turn, where the file lists several
 }
 
 // ReadConfig reads and validates a config.json. A key whose meaning is unknown is an error that names it: it could change the mathematics.

@@ -34,7 +34,7 @@ type configFile struct {
 	MaxWindowLayers   *int      `json:"max_window_layers,omitempty"`
 	LayerTypes        []string  `json:"layer_types,omitempty"`
 	BOSTokenID        *int32    `json:"bos_token_id,omitempty"`
-	EOSTokenID        tokenID   `json:"eos_token_id,omitzero"`
+	EOSTokenID        tokenIDs  `json:"eos_token_id,omitempty"`
 	PadTokenID        *int32    `json:"pad_token_id,omitempty"`
 	TorchDType        string    `json:"torch_dtype,omitempty"`
 }
@@ -45,22 +45,23 @@ const (
 	defaultInitializerRange = 0.02
 )
 
-// tokenID is one id, or a list whose first is the end of a turn.
-type tokenID struct{ id *int32 }
+// tokenIDs is one id or a list.
+type tokenIDs []int32
 
-func (t *tokenID) UnmarshalJSON(b []byte) error {
-	var list []int32
-	if json.Unmarshal(b, &list) == nil {
-		if len(list) > 0 {
-			t.id = &list[0]
-		}
-		return nil
+func (t *tokenIDs) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, (*[]int32)(t))
 	}
-	return json.Unmarshal(b, &t.id)
+	*t = make(tokenIDs, 1)
+	return json.Unmarshal(b, &(*t)[0])
 }
 
-func (t tokenID) MarshalJSON() ([]byte, error) { return json.Marshal(t.id) }
-func (t tokenID) IsZero() bool                 { return t.id == nil }
+func (t tokenIDs) MarshalJSON() ([]byte, error) {
+	if len(t) == 1 {
+		return json.Marshal(t[0])
+	}
+	return json.Marshal([]int32(t))
+}
 
 // object splits a JSON object into its members. A member named twice is an error; one without a value (null) counts as not named.
 func object(raw []byte) (map[string]json.RawMessage, error) {
@@ -192,7 +193,13 @@ func (f *configFile) config(family *family) (Config, error) {
 		Heads: f.Heads, KVHeads: f.KVHeads, HeadDim: f.HeadDim, MaxPosition: f.MaxPosition, RMSNormEps: f.RMSNormEps,
 		RopeTheta: theta, RopeScaling: scaling, AttentionBias: f.AttentionBias != nil && *f.AttentionBias, MLPBias: f.MLPBias != nil && *f.MLPBias,
 		TieWordEmbeddings: f.TieWordEmbeddings, InitializerRange: f.InitializerRange,
-		BOSTokenID: f.BOSTokenID, EOSTokenID: f.EOSTokenID.id, PadTokenID: f.PadTokenID,
+		BOSTokenID: f.BOSTokenID, PadTokenID: f.PadTokenID,
+	}
+	if len(f.EOSTokenID) > 0 {
+		c.EOSTokenID = &f.EOSTokenID[0]
+	}
+	if len(f.EOSTokenID) > 1 {
+		c.MoreEOSTokenIDs = f.EOSTokenID[1:]
 	}
 	return c, c.Validate()
 }
@@ -223,7 +230,10 @@ func (c Config) encode(dtype string) ([]byte, error) {
 		IntermediateSize: c.IntermediateSize, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
 		MaxPosition: c.MaxPosition, RMSNormEps: c.RMSNormEps, RopeTheta: &theta, RopeParameters: c.ropeFile(true),
 		TieWordEmbeddings: c.TieWordEmbeddings, InitializerRange: c.InitializerRange, HiddenAct: "silu",
-		BOSTokenID: c.BOSTokenID, EOSTokenID: tokenID{c.EOSTokenID}, PadTokenID: c.PadTokenID, TorchDType: dtype,
+		BOSTokenID: c.BOSTokenID, PadTokenID: c.PadTokenID, TorchDType: dtype,
+	}
+	if c.EOSTokenID != nil {
+		f.EOSTokenID = append(tokenIDs{*c.EOSTokenID}, c.MoreEOSTokenIDs...)
 	}
 	if c.RopeScaling.Kind != "" {
 		f.RopeScaling = c.ropeFile(false)

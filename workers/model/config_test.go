@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,8 +15,8 @@ func TestBothPlacesOfTheRotaryBaseAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.RopeTheta != want || *c.EOSTokenID != 3 || c.BOSTokenID != nil {
-			t.Errorf("%s: read %+v, want a rotary base of %v and the first of the eos ids", folder, c, want)
+		if c.RopeTheta != want || *c.EOSTokenID != 3 || !slices.Equal(c.MoreEOSTokenIDs, []int32{4}) || c.BOSTokenID != nil {
+			t.Errorf("%s: read %+v, want a rotary base of %v and the eos ids 3 and 4", folder, c, want)
 		}
 	}
 }
@@ -62,7 +64,7 @@ func TestWhatAFileDoesNotNameHasItsFamilysDefault(t *testing.T) {
 	}
 	want := Config{Family: Llama, VocabSize: 48, HiddenSize: 24, IntermediateSize: 40, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 6, MaxPosition: 1024,
 		RMSNormEps: 1e-6, RopeTheta: 10000, InitializerRange: 0.02}
-	if c != want {
+	if !reflect.DeepEqual(c, want) {
 		t.Errorf("read %+v, want %+v", c, want)
 	}
 }
@@ -72,13 +74,18 @@ func TestAConfigOfEveryFamilyReadsBackAsItWasWritten(t *testing.T) {
 		if c.Family == "" {
 			c.Family = Qwen3
 		}
-		raw, err := c.encode("bfloat16")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := ParseConfig(raw)
-		if err != nil || got != c {
-			t.Errorf("%s: read %+v (%v), want %+v", name, got, err, c)
+		bos, eos := int32(0), int32(7)
+		c.BOSTokenID, c.EOSTokenID = &bos, &eos
+		for _, more := range [][]int32{nil, {9, 2}} {
+			c.MoreEOSTokenIDs = more
+			raw, err := c.encode("bfloat16")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ParseConfig(raw)
+			if err != nil || !reflect.DeepEqual(got, c) {
+				t.Errorf("%s: read %+v (%v), want %+v", name, got, err, c)
+			}
 		}
 	}
 }

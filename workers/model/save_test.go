@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestAFolderOfEveryFamilyAndTypeReadsBackToTheBit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Config != m.Config {
+			if !reflect.DeepEqual(r.Config, m.Config) {
 				t.Errorf("%s: config is %+v, want %+v", name, r.Config, m.Config)
 			}
 			if i := sameBits(r.data, m.data); i >= 0 {

@@ -151,6 +151,9 @@ func stops(dir string, f *folder) ([]int32, error) {
 	if id := f.model.Config.EOSTokenID; id != nil {
 		add(*id)
 	}
+	for _, id := range f.model.Config.MoreEOSTokenIDs {
+		add(id)
+	}
 	path := filepath.Join(dir, "generation_config.json")
 	body, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

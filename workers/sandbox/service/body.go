@@ -21,9 +21,17 @@ const chunkBytes = 256 << 10
 // errTooLarge refuses a body.
 var errTooLarge = errors.New("the body is too large")
 
+const (
+	bodyTimeout  = time.Minute // for a client to send its body, whose bytes are charged meanwhile
+	writeTimeout = time.Minute // for a client to take an answer, or a line of one
+)
+
 // read reads a whole body within the budget. The caller gives back the bytes charged, also after an error.
-func (s *Service) read(r *http.Request) (body []byte, charged int64, err error) {
+func (s *Service) read(w http.ResponseWriter, r *http.Request) (body []byte, charged int64, err error) {
 	d := s.desk
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer that has no deadlines is not a connection
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	if free, short := d.watch.short(); short {
 		return nil, 0, &refusal{fmt.Sprintf("the machine has %d MiB of memory left, %d are kept free", free>>20, d.opt.MinFree>>20), time.Second}
 	}
@@ -94,8 +102,14 @@ func (s *Service) fail(w http.ResponseWriter, err error) {
 	reply(w, code, wire.Error{Error: err.Error()})
 }
 
+// patience gives the client a while to take what is written next.
+func patience(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
 // reply writes one JSON value.
 func reply(w http.ResponseWriter, code int, v any) {
+	patience(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	e := json.NewEncoder(w)

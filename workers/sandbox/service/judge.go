@@ -53,7 +53,7 @@ const batchWindow = 256
 // judgeOne serves /run and /judge.
 func (s *Service) judgeOne(verdictOnly bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, charged, err := s.read(r)
+		body, charged, err := s.read(w, r)
 		defer s.desk.budget.give(charged)
 		if err != nil {
 			s.fail(w, err)
@@ -74,7 +74,7 @@ func (s *Service) judgeOne(verdictOnly bool) http.HandlerFunc {
 // judgeBatch serves the four batch endpoints.
 func (s *Service) judgeBatch(verdictOnly, long bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, charged, err := s.read(r)
+		body, charged, err := s.read(w, r)
 		defer s.desk.budget.give(charged)
 		if err != nil {
 			s.fail(w, err)

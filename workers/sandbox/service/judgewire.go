@@ -40,6 +40,7 @@ func writeCompact(w http.ResponseWriter, code int, v any) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // structs of strings, numbers and decoded JSON always encode
+	patience(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n")))

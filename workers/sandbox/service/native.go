@@ -21,7 +21,7 @@ const maxKey = 256
 
 // execute serves one native call.
 func (s *Service) execute(w http.ResponseWriter, r *http.Request) {
-	body, charged, err := s.read(r)
+	body, charged, err := s.read(w, r)
 	var q wire.Request
 	if err == nil {
 		err = strict(body, &q)
@@ -52,7 +52,7 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, t *ticket, charg
 
 // batch serves native calls whose results are sent as they end, one a line.
 func (s *Service) batch(w http.ResponseWriter, r *http.Request) {
-	body, charged, err := s.read(r)
+	body, charged, err := s.read(w, r)
 	var b wire.Batch
 	if err == nil {
 		err = strict(body, &b)
@@ -96,7 +96,9 @@ func stream(w http.ResponseWriter, results <-chan wire.Result, n int) {
 	e.SetEscapeHTML(false)
 	_ = out.Flush()
 	for range n {
-		_ = e.Encode(<-results)
+		r := <-results
+		patience(w)
+		_ = e.Encode(r)
 		if len(results) == 0 {
 			_ = out.Flush()
 		}

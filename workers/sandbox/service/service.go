@@ -56,7 +56,10 @@ func (s *Service) routes() {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the connection's last answer
+	s.mux.ServeHTTP(w, r)
+}
 
 // Drain takes nothing new from now on, rejects what waits, and returns when the running calls have ended and the sessions are
 // closed. When ctx ends first the calls are killed, and the error says so.

@@ -557,3 +557,21 @@ func TestACallIsASpanOfItsCallersTrace(t *testing.T) {
 		t.Errorf("attributes %v", found)
 	}
 }
+
+func TestABodyThatBreaksOffIsNotCharged(t *testing.T) {
+	n := start(t, Options{Runner: newGate()})
+	r, w := io.Pipe()
+	q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, n.url+wire.ExecutePath, r)
+	q.ContentLength = 1 << 20
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if r, err := http.DefaultClient.Do(q); err == nil {
+			r.Body.Close()
+		}
+	}()
+	eventually(t, "the body is charged", func() bool { return n.desk.budget.held.Load() > 1<<20 })
+	w.CloseWithError(errors.New("gone"))
+	<-ended
+	eventually(t, "and given back", func() bool { return n.desk.budget.held.Load() == 0 })
+}

@@ -37,7 +37,7 @@ var errTaken = errors.New("a session with this id is open: give each session an 
 
 // openSession serves POST /v1/sessions.
 func (s *Service) openSession(w http.ResponseWriter, r *http.Request) {
-	body, charged, err := s.read(r)
+	body, charged, err := s.read(w, r)
 	defer s.desk.budget.give(charged)
 	var q wire.Session
 	if err == nil {
@@ -143,7 +143,7 @@ func (s *Service) executeCell(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNotFound, wire.Error{Error: errNoSession.Error()})
 		return
 	}
-	body, charged, err := s.read(r)
+	body, charged, err := s.read(w, r)
 	var q wire.Request
 	if err == nil {
 		err = strict(body, &q)

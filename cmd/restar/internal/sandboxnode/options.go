@@ -114,9 +114,9 @@ func (o Options) service(pool *sandbox.Pool, log *slog.Logger, tel *telemetry.Te
 	}
 }
 
-// healthy tells a pool that cannot run calls: none of its interpreters lives.
+// healthy tells a pool that cannot run calls: none of its interpreters lives. An insecure one has none.
 func healthy(p *sandbox.Pool) error {
-	if s := p.Status(); s.Zygotes == 0 {
+	if s := p.Status(); s.Zygotes == 0 && s.Tier != sandbox.TierNone {
 		return fmt.Errorf("no interpreter is up; %d were started again so far", s.Restarts)
 	}
 	return nil

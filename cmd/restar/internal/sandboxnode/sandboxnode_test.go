@@ -99,6 +99,9 @@ func TestAnInsecureNodeSaysSoAndRecipesRefuseIt(t *testing.T) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	if err := c.Await(ctx); err != nil {
+		t.Errorf("it is not ready: %v", err)
+	}
 	if r, err := c.Run(ctx, sandbox.Call{Code: "1"}); err == nil || !strings.Contains(err.Error(), "wants isolation B") {
 		t.Errorf("a rollout got %+v, %v", r, err)
 	}

@@ -84,7 +84,8 @@ type AttentionGradArgs struct {
 }
 
 // HeadArgs are the operands of HeadLogProbs. Row r's logits are Hidden[r] Head^T; Targets[r] < 0 marks a row without target, whose
-// results are 0.
+// results are 0. LogSoftmax and Sample reduce stored logits in the same order, which is the backend's own, so that a sampler's log-probability
+// has the bits of a trainer's.
 type HeadArgs struct {
 	Rows, Dim, Vocab   int
 	Hidden             View // [Rows, Dim]

@@ -29,10 +29,26 @@ type pool struct {
 	inside  atomic.Int32  // helpers that may be reading job
 	next    atomic.Int64  // next item of the job
 	jobs    uint64        // jobs so far; the owner's
-	items   int
-	width   int // helpers that the job may use
-	run     func(w *worker, item int)
+	width   int           // helpers that the job may use
+	job     job
 	helpers []*helper
+}
+
+// job is items of work: each runs one of them, or span runs the chunk of n elements that is an item. A job of chunks needs no closure of its
+// own, of which a token would make hundreds.
+type job struct {
+	items    int
+	each     func(w *worker, item int)
+	n, chunk int
+	span     func(w *worker, from, to int)
+}
+
+func (j *job) run(w *worker, item int) {
+	if j.span != nil {
+		j.span(w, item*j.chunk, min(j.n, (item+1)*j.chunk))
+		return
+	}
+	j.each(w, item)
 }
 
 // helper is a worker with a goroutine that comes and goes.
@@ -42,12 +58,12 @@ type helper struct {
 	alive  atomic.Bool
 }
 
-// do runs f for every item in [0, n) on the owner's worker and up to p-1 helpers, and returns when all have run.
-func (q *pool) do(owner *worker, p, n int, f func(w *worker, item int)) {
+// do runs a job on the owner's worker and up to p-1 helpers, and returns when all of its items have run.
+func (q *pool) do(owner *worker, p int, j job) {
 	for len(q.helpers) < p-1 {
 		q.helpers = append(q.helpers, &helper{number: len(q.helpers)})
 	}
-	q.items, q.width, q.run = n, p-1, f
+	q.job, q.width = j, p-1
 	q.next.Store(0)
 	q.jobs++
 	q.open.Store(q.jobs)
@@ -66,13 +82,13 @@ func (q *pool) do(owner *worker, p, n int, f func(w *worker, item int)) {
 			time.Sleep(lateCheck)
 		}
 	}
-	q.run = nil
+	q.job = job{}
 }
 
 // work takes items until none is left.
 func (q *pool) work(w *worker) {
-	for i := int(q.next.Add(1)) - 1; i < q.items; i = int(q.next.Add(1)) - 1 {
-		q.run(w, i)
+	for i := int(q.next.Add(1)) - 1; i < q.job.items; i = int(q.next.Add(1)) - 1 {
+		q.job.run(w, i)
 	}
 }
 
@@ -81,10 +97,10 @@ func (q *pool) help(h *helper) {
 	defer h.alive.Store(false)
 	last := uint64(0)
 	for i := 0; i < spinRounds; i++ {
-		if job := q.open.Load(); job != 0 && job != last {
+		if open := q.open.Load(); open != 0 && open != last {
 			q.inside.Add(1)
-			if q.open.Load() == job {
-				last = job
+			if q.open.Load() == open {
+				last = open
 				if h.number < q.width {
 					q.work(&h.worker)
 					i = 0

@@ -84,21 +84,23 @@ func (s *stream) threads() int {
 func (s *stream) worker() *worker { return &s.owner }
 
 // parallel runs f for every item in [0, n) over the stream's threads. Items must own what they write.
-func (s *stream) parallel(n int, f func(w *worker, item int)) {
-	p := 1
-	if n > 1 {
-		p = min(s.threads(), n)
-	}
-	if p == 1 {
-		for i := range n {
-			f(&s.owner, i)
-		}
-		return
-	}
-	s.pool.do(&s.owner, p, n, f)
-}
+func (s *stream) parallel(n int, f func(w *worker, item int)) { s.do(job{items: n, each: f}) }
 
 // rows cuts [0, n) into chunks and runs f for each.
 func (s *stream) rows(n, chunk int, f func(w *worker, from, to int)) {
-	s.parallel((n+chunk-1)/chunk, func(w *worker, i int) { f(w, i*chunk, min(n, (i+1)*chunk)) })
+	s.do(job{items: (n + chunk - 1) / chunk, n: n, chunk: chunk, span: f})
+}
+
+func (s *stream) do(j job) {
+	p := 1
+	if j.items > 1 {
+		p = min(s.threads(), j.items)
+	}
+	if p > 1 {
+		s.pool.do(&s.owner, p, j)
+		return
+	}
+	for i := range j.items {
+		j.run(&s.owner, i)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels/cpu"
@@ -229,5 +230,21 @@ func TestAGradientThatWasListedWantsToBeClearedBeforeMoreIsAdded(t *testing.T) {
 	}
 	if i := sameBits(first, g.Tensors()[0].Data); i >= 0 {
 		t.Errorf("element %d differs after Zero", i)
+	}
+}
+
+func TestACacheOfAnotherPrecisionIsRefused(t *testing.T) {
+	b, err := cpu.FromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []Precision{PrecisionFP32, PrecisionBF16} {
+		m := mustModel(t, b, small(true), WithPrecision(p))
+		for _, q := range []Precision{PrecisionFP32, PrecisionBF16} {
+			_, err := m.Extend(t.Context(), nil, []Span{{IDs: []int32{1}, Blocks: []int{0}, Want: true}}, newKVCache(b, m.Config, 1, WithPrecision(q)))
+			if (err == nil) != (p == q) || err != nil && !strings.Contains(err.Error(), string(p)) {
+				t.Errorf("a model in %s with a cache for %s: %v", p, q, err)
+			}
+		}
 	}
 }

@@ -71,8 +71,6 @@ func best() isa {
 	return generic
 }
 
-func hasBF16() bool { return best() == avx512 && cpuid.CPU.Supports(cpuid.AVX512BF16) }
-
 // New returns the backend of a named path, or of the best one when name is empty.
 func New(name string) (*Backend, error) {
 	paths := Paths()

@@ -371,10 +371,10 @@ print(np.linalg.det(np.eye(3)), np.linalg.eigvals(np.eye(3)), np.random.default_
 import sympy as sp
 x, y, n, k = sp.symbols('x y n k')
 m = sp.symbols('m', integer=True, positive=True)
-for f in (lambda: sp.solve(x**2 - 3*x + 2, x), lambda: sp.solve(x**3 - 6*x**2 + 11*x - 6, x), lambda: sp.solve([x + y - 3, x - y - 1], [x, y]),
-          lambda: sp.simplify(sp.sin(x)**2 + sp.cos(x)**2), lambda: sp.simplify(sp.summation(m**2, (m, 1, n))), lambda: sp.summation(k**2, (k, 1, n)),
-          lambda: sp.integrate(sp.sin(x)**2, (x, 0, sp.pi)), lambda: sp.integrate(x * sp.exp(x), x), lambda: sp.factor(x**3 - 1), lambda: sp.expand((x + y)**4),
-          lambda: (sp.factorint(2**61 - 2), sp.divisors(720720), sp.isprime(2**61 - 1), sp.totient(10**6)), lambda: sp.N(sp.sqrt(2), 30),
+for f in (lambda: sp.solve(x**2 - 3*x + 2, x), lambda: sp.solve(x**3 - 7*x + 6, x), lambda: sp.solve([x + y - 3, x - y - 1], [x, y]),
+          lambda: sp.simplify(sp.sin(x)**2 + sp.cos(x)**2), lambda: sp.simplify(sp.summation(m, (m, 1, n))), lambda: sp.summation(2*k + 1, (k, 1, n)),
+          lambda: sp.integrate(sp.cos(x)**3, (x, 0, 1)), lambda: sp.integrate(x * sp.exp(x), x), lambda: sp.factor(x**3 - 1), lambda: sp.expand((x + y)**4),
+          lambda: (sp.factorint(1000730021), sp.divisors(5040), sp.isprime(1000003), sp.totient(999)), lambda: sp.N(sp.sqrt(2), 30),
           lambda: sp.sympify('1/2 + sqrt(3)'), lambda: sp.limit(sp.sin(x) / x, x, 0), lambda: sp.diff(x**3 * sp.log(x), x), lambda: sp.Matrix([[1, 2], [3, 4]]).eigenvals(),
           lambda: sp.nsimplify(0.5), lambda: sp.Rational(1, 3) + sp.sqrt(8), lambda: sp.gcd(12, 18), lambda: sp.binomial(10, 3), lambda: sp.latex(x / y),
           lambda: sp.solveset(sp.Eq(x**2, 2), x), lambda: sp.series(sp.exp(x), x, 0, 4), lambda: sp.trigsimp(2 * sp.sin(x) * sp.cos(x))):
@@ -397,8 +397,42 @@ def rehearse(texts):
 
 
 def freeze():
+    """Leaves the heap as the calls will find it, and its pages so that a fork of them is cheap."""
     gc.collect()
     gc.freeze()
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for start, end, rights, path in mappings():
+        if rights == 'rw-p' and path in ('', '[heap]'):
+            collapse(libc, start, end)
+        elif rights == 'r-xp' and os.path.basename(path).startswith(('python3', 'libc.', 'ld-linux')):
+            keep_entries(libc, start, end)  # of libraries with more text than a call touches it would cost more than it saves
+
+
+def mappings():
+    with open('/proc/self/maps') as f:
+        rows = [line.split(None, 5) for line in f]
+    for r in rows:
+        start, end = (int(x, 16) for x in r[0].split('-'))
+        yield start, end, r[1], r[5].strip() if len(r) > 5 else ''
+
+
+def collapse(libc, start, end):
+    """Huge pages: a fork copies one entry for 512 pages, and a write still copies 4 KiB. Where the kernel cannot, nothing changes."""
+    huge, MADV_COLLAPSE = 2 << 20, 25
+    start, end = -(-start // huge) * huge, end // huge * huge
+    if start < end:
+        libc.madvise(start, end - start, MADV_COLLAPSE)
+
+
+def keep_entries(libc, start, end):
+    """One private copy in a mapping of a file makes fork copy its page table entries, so that calls do not fault for program text."""
+    READ, WRITE, EXEC = 1, 2, 4
+    if libc.mprotect(start, end - start, READ | WRITE | EXEC) == 0:
+        byte = ctypes.c_char.from_address(start)
+        byte.value = byte.value
+        libc.mprotect(start, end - start, READ | EXEC)
 
 
 def data_segment():

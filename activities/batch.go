@@ -16,12 +16,16 @@ type batch struct {
 	Stage         string  `json:"stage"`
 	Iteration     int     `json:"iteration"`
 	Step          int64   `json:"step"`
-	Version       string  `json:"version"` // of the weights that sampled every sequence
+	Update        int     `json:"update,omitempty"`  // of the iteration's updates, from 0
+	Updates       int     `json:"updates,omitempty"` // of the iteration, if more than one
+	Surplus       int     `json:"surplus,omitempty"` // mixed groups beyond a refilled batch, left out
+	Version       string  `json:"version"`           // of the weights that sampled every sequence
 	Groups        int     `json:"groups"`
 	AllCorrect    int     `json:"all_correct"`
 	AllWrong      int     `json:"all_wrong"`
 	UnknownGroups int     `json:"unknown_groups"`
-	Degenerate    int     `json:"degenerate"` // mixed groups whose survivors all have one reward
+	Degenerate    int     `json:"degenerate"`         // mixed groups whose survivors all have one reward
+	Filtered      int     `json:"filtered,omitempty"` // truncated samples left out of the loss
 	Samples       int     `json:"samples"`
 	Calls         int     `json:"calls"`
 	CallErrors    int     `json:"call_errors"`

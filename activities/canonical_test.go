@@ -11,7 +11,7 @@ import (
 func TestCanonicalContentLeavesMeasurementsOut(t *testing.T) {
 	st, in, _, records := sliced(t)
 	want := canonical(t, st)
-	put(t, st, store.TimingsKey(benchRun, "one", 0), []byte("{}"))
+	put(t, st, store.TimingsKey(benchRun, "one", 0, 0), []byte("{}"))
 	put(t, st, leaseKey(benchRun, "one"), []byte(`{"epoch":99}`))
 	must(t, store.AppendAudit(t.Context(), st, benchRun, store.Event{Applied: &store.Applied{Run: benchRun}}))
 	refill(t, st, sliceJournal(in), edited(t, records, func(x *agent.Trajectory) { x.Timings.Generate += 12345 }), 1)

@@ -77,7 +77,7 @@ func (t *Trainer) prune(ctx context.Context, rec Recipe, run, stage string) erro
 	if _, err := store.PruneCheckpoints(ctx, t.Store, store.CheckpointsPrefix(run, stage), rec.Checkpoint.Keep); err != nil {
 		return err
 	}
-	_, err := store.PruneWeights(ctx, t.Store, run, stage)
+	_, err := store.PruneWeights(ctx, t.Store, run, stage, referencesOf(rec, stage))
 	return err
 }
 

@@ -45,7 +45,7 @@ func (s *Selection) FilterProblems(ctx context.Context, in FilterInput) (Dataset
 }
 
 func (s *Selection) tooEasy(ctx context.Context, in FilterInput, ordinal int) (bool, error) {
-	g, err := s.group(ctx, SliceInput{Run: in.Run, Stage: in.Stage, Purpose: PurposeFilter, Round: PurposeFilter, Ordinal: ordinal}, in.Samples)
+	g, err := readGroup(ctx, s.Store, SliceInput{Run: in.Run, Stage: in.Stage, Purpose: PurposeFilter, Round: PurposeFilter, Ordinal: ordinal}, in.Samples)
 	if err != nil {
 		return false, err
 	}

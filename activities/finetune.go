@@ -77,7 +77,7 @@ func (t *Trainer) fineTuneStep(ctx context.Context, rec Recipe, run string, s *t
 
 // fineTuned answers for steps whose end is durable.
 func (t *Trainer) fineTuned(ctx context.Context, in FineTuneInput) (FineTuneResult, bool, error) {
-	m, err := readJSON[FineTuneMetrics](ctx, t.Store, store.MetricsKey(in.Run, StageSFT, in.To))
+	m, err := readJSON[FineTuneMetrics](ctx, t.Store, store.MetricsKey(in.Run, StageSFT, in.To, 0))
 	if isNotFound(err) {
 		return FineTuneResult{}, false, nil
 	}
@@ -112,7 +112,7 @@ func (t *Trainer) saveFineTuned(ctx context.Context, rec Recipe, in FineTuneInpu
 	if body, err = encodeIndented(m); err != nil {
 		return out, err
 	}
-	return out, store.PutSame(ctx, t.Store, store.MetricsKey(in.Run, StageSFT, in.To), body)
+	return out, store.PutSame(ctx, t.Store, store.MetricsKey(in.Run, StageSFT, in.To, 0), body)
 }
 
 // lessons are the demonstrations in ids, and the order in which steps take them.

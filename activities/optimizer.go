@@ -5,10 +5,15 @@ import (
 	"github.com/restar-rl/restar/workers/train"
 )
 
-// objective is the loss of a recipe's reinforcement learning: clipped ratios with one mean over all sampled tokens of the
-// batch (rStar2-Agent Eq 6, DAPO §3.3).
-func objective(rec Recipe) train.Objective {
-	return train.Objective{Kind: train.PolicyGradient, Clip: rl.Clip{Low: rec.RL.ClipLow, High: rec.RL.ClipHigh}, Norm: rl.TokenMean}
+// objective is the loss of a recipe's reinforcement learning.
+func objective(alg rl.Algorithm) train.Objective {
+	if alg.Imitate {
+		return train.Objective{Kind: train.SFT, Norm: alg.Norm, MaxLength: alg.NormLength}
+	}
+	return train.Objective{
+		Kind: train.PolicyGradient, Ratio: alg.Ratio, Clip: alg.Clip, Norm: alg.Norm, MaxLength: alg.NormLength,
+		KLBeta: alg.KLBeta, KLEstimator: alg.KLEstimator,
+	}
 }
 
 // optimizer is AdamW at a constant rate after a linear warm-up (rStar2-Agent §5.1).

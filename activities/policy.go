@@ -58,7 +58,11 @@ func (t *Trainer) publish(ctx context.Context, run string, w Weights, m *model.M
 	if err := t.put(ctx, run, w, m); err != nil {
 		return err
 	}
-	_, err := store.PruneWeights(ctx, t.Store, run, w.Stage)
+	rec, err := t.Runs.Recipe(ctx, run)
+	if err != nil {
+		return err
+	}
+	_, err = store.PruneWeights(ctx, t.Store, run, w.Stage, referencesOf(rec, w.Stage))
 	return err
 }
 

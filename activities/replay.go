@@ -94,7 +94,7 @@ func (t *Trainer) batches(ctx context.Context, run, stage string) (map[int64]Tra
 			return nil, fmt.Errorf("%s: %w", e.Key, err)
 		}
 		if len(b.Batch.Sequences) > 0 {
-			out[b.Step] = TrainInput{Run: run, Stage: stage, Iteration: b.Iteration, Step: b.Step, Batch: Ref{Key: e.Key, Digest: digest(body)}}
+			out[b.Step] = TrainInput{Run: run, Stage: stage, Iteration: b.Iteration, Update: b.Update, Step: b.Step, Batch: Ref{Key: e.Key, Digest: digest(body)}}
 		}
 	}
 	return out, nil

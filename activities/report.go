@@ -1,8 +1,10 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -50,7 +52,7 @@ func facts(rec Recipe, in ReportInput) []telemetry.Fact {
 	out := []telemetry.Fact{
 		{Name: "seed", Value: fmt.Sprint(rec.Seed)},
 		{Name: "numerics", Value: rec.NumericsID},
-		{Name: "algorithm", Value: fmt.Sprintf("%s, clip %.2f/%.2f, learning rate %g", rec.RL.Algorithm, rec.RL.ClipLow, rec.RL.ClipHigh, rec.RL.LR)},
+		{Name: "algorithm", Value: fmt.Sprintf("%s, clip %g/%g, learning rate %g", rec.RL.Algorithm, rec.RL.ClipLow, rec.RL.ClipHigh, rec.RL.LR)},
 	}
 	for _, st := range rec.Stages {
 		out = append(out, telemetry.Fact{Name: st.Name, Value: fmt.Sprintf("%d steps, %d prompts × %d samples → %d, %d tokens, %d turns",
@@ -97,6 +99,7 @@ func (s *Scoring) addSteps(ctx context.Context, rec Recipe, run string, d *telem
 		if err != nil {
 			return err
 		}
+		slices.SortFunc(all, func(a, b StepMetrics) int { return cmp.Compare(a.Step, b.Step) }) // a round may hold several
 		for _, m := range all {
 			d.Steps = append(d.Steps, telemetry.Step{
 				Stage: m.Stage, Step: m.Step, Reward: m.Reward, ToolErrorShare: m.ToolErrorShare, Entropy: m.Entropy,

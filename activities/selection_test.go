@@ -3,6 +3,7 @@ package activities
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -226,7 +227,7 @@ func TestABatchIsAFunctionOfTheJournal(t *testing.T) {
 		putGroup(t, second, roundOf(30+i), groups[i], backwards)
 	}
 	b := process(t, second)
-	if other := call[SelectResult](b, b.sel.SelectBatch, selectOf(3)); other != got {
+	if other := call[SelectResult](b, b.sel.SelectBatch, selectOf(3)); !reflect.DeepEqual(other, got) {
 		t.Fatalf("the same samples in another order give %+v, want %+v", other, got)
 	}
 	for key := range contents(t, second) { // the batch is recorded: nothing is read again
@@ -235,7 +236,7 @@ func TestABatchIsAFunctionOfTheJournal(t *testing.T) {
 		}
 	}
 	b = process(t, second)
-	if again := call[SelectResult](b, b.sel.SelectBatch, selectOf(3)); again != got {
+	if again := call[SelectResult](b, b.sel.SelectBatch, selectOf(3)); !reflect.DeepEqual(again, got) {
 		t.Fatalf("asked again: %+v, want %+v", again, got)
 	}
 	late := selectOf(3)

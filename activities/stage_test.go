@@ -74,7 +74,7 @@ func TestAStageTakesOverOneThatEndedEarly(t *testing.T) {
 	}
 	next := putBatch(t, st, batch{Stage: "two", Step: 5, Batch: toyBatch(7)})
 	got := trainOn(b, next)
-	must(t, st.Delete(t.Context(), store.MetricsKey(benchRun, "two", 0)))
+	must(t, st.Delete(t.Context(), store.MetricsKey(benchRun, "two", 0, 0)))
 	if again := trainOn(process(t, st), next); again != got || got.Weights.Version != "two-000005" {
 		t.Fatalf("the first step gives %+v and %+v, want one result for step 5", got, again)
 	}

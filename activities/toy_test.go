@@ -232,7 +232,7 @@ func putBatch(t *testing.T, st store.Store, b batch) TrainInput {
 	t.Helper()
 	body, err := b.encode()
 	must(t, err)
-	key := store.BatchKey(benchRun, b.Stage, b.Iteration)
+	key := store.BatchKey(benchRun, b.Stage, b.Iteration, 0)
 	put(t, st, key, body)
 	return TrainInput{Run: benchRun, Stage: b.Stage, Iteration: b.Iteration, Step: b.Step, Batch: Ref{Key: key, Digest: digest(body)}}
 }

@@ -43,6 +43,7 @@ type holding struct {
 	epoch     int64 // of the lease under which the state was loaded
 	state     *train.State
 	end       func()           // of the ranks that share the state; nil without
+	reference *reference       // the model that a KL weight holds the policy to; nil without
 	alone     bool             // the state is wanted whole, for something else than steps
 	snapshots map[int64][]byte // states that await their checkpoint, encoded, by step
 }
@@ -118,7 +119,7 @@ func (t *Trainer) TrainStep(ctx context.Context, in TrainInput) (TrainResult, er
 
 // recorded returns the result of a step that was applied and published before.
 func (t *Trainer) recorded(ctx context.Context, in TrainInput) (TrainResult, bool, error) {
-	m, err := readJSON[StepMetrics](ctx, t.Store, store.MetricsKey(in.Run, in.Stage, in.Iteration))
+	m, err := readJSON[StepMetrics](ctx, t.Store, store.MetricsKey(in.Run, in.Stage, in.Iteration, in.Update))
 	if errors.Is(err, store.ErrNotFound) {
 		return TrainResult{}, false, nil
 	}
@@ -145,7 +146,14 @@ func (t *Trainer) apply(ctx context.Context, rec Recipe, h *holding, in TrainInp
 	if err := t.audit(ctx, in.Run, in.Stage, in.Step, h.state.AppliedStep, replay); err != nil {
 		return TrainResult{}, err
 	}
-	m, err := train.Step(ctx, h.state, chosen.Batch, in.Step, objective(rec), optimizer(rec))
+	alg, err := rec.RL.Parameters()
+	if err != nil {
+		return TrainResult{}, InputError(err)
+	}
+	if err := t.addReference(ctx, alg, h, in, &chosen.Batch); err != nil {
+		return TrainResult{}, err
+	}
+	m, err := train.Step(ctx, h.state, chosen.Batch, in.Step, objective(alg), optimizer(rec))
 	if err != nil {
 		return TrainResult{}, fmt.Errorf("step %d of %s/%s: %w", in.Step, in.Run, in.Stage, err)
 	}
@@ -174,7 +182,7 @@ func (t *Trainer) record(ctx context.Context, in TrainInput, m StepMetrics, repl
 	if err != nil {
 		return fmt.Errorf("metrics of step %d: %w", in.Step, err)
 	}
-	key := store.MetricsKey(in.Run, in.Stage, in.Iteration)
+	key := store.MetricsKey(in.Run, in.Stage, in.Iteration, in.Update)
 	var winner []byte
 	if replay {
 		winner, _, err = t.Store.Get(ctx, key)
@@ -193,7 +201,7 @@ func (t *Trainer) recordTimings(ctx context.Context, in TrainInput) error {
 	if err != nil {
 		return fmt.Errorf("timings of step %d: %w", in.Step, err)
 	}
-	_, err = t.Store.Put(ctx, store.TimingsKey(in.Run, in.Stage, in.Iteration), body, store.PutOptions{})
+	_, err = t.Store.Put(ctx, store.TimingsKey(in.Run, in.Stage, in.Iteration, in.Update), body, store.PutOptions{})
 	return err
 }
 

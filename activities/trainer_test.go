@@ -100,7 +100,7 @@ func TestAReplayBeginsAtTheNewestCheckpoint(t *testing.T) {
 
 func TestAReplayThatDiffersFromItsRecordIsRefused(t *testing.T) {
 	st, _, _ := undisturbed(t, 1)
-	key := store.MetricsKey(benchRun, "one", 0)
+	key := store.MetricsKey(benchRun, "one", 0, 0)
 	var m StepMetrics
 	must(t, json.Unmarshal(get(t, st, key), &m))
 	m.Loss += 1e-9
@@ -113,7 +113,7 @@ func TestAReplayThatDiffersFromItsRecordIsRefused(t *testing.T) {
 	if text, ok := IsInputError(err); !ok || !strings.Contains(text, "metrics/000000.json") {
 		t.Fatalf("error %v, want one that no retry mends and that names the record", err)
 	}
-	if _, _, err := st.Get(t.Context(), store.MetricsKey(benchRun, "one", 1)); !isNotFound(err) {
+	if _, _, err := st.Get(t.Context(), store.MetricsKey(benchRun, "one", 1, 0)); !isNotFound(err) {
 		t.Fatalf("step 2 is recorded although the replay before it failed (%v)", err)
 	}
 }
@@ -215,7 +215,7 @@ func TestAGradientThatIsNotFiniteIsASkippedStep(t *testing.T) {
 	if next.Metrics.Skipped != "" || next.Weights.Digest == p.first.Digest {
 		t.Fatalf("%+v, want the step after a skipped one to count", next)
 	}
-	must(t, st.Delete(t.Context(), store.MetricsKey(benchRun, "one", 1)))
+	must(t, st.Delete(t.Context(), store.MetricsKey(benchRun, "one", 1, 0)))
 	if again := trainOn(process(t, st), in[1]); again != next {
 		t.Fatalf("replayed over a skipped step: %+v, want %+v", again, next)
 	}

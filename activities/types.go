@@ -132,6 +132,15 @@ type SelectInput struct {
 	FirstOrdinal int     `json:"first_ordinal"`
 	Prompts      int     `json:"prompts"`
 	Weights      Weights `json:"weights"` // the policy that sampled the round
+	// Earlier rounds by the same policy that the batch is filled from too, oldest first (dynamic sampling).
+	Earlier []Round `json:"earlier,omitempty"`
+}
+
+// Round is one rollout round of a stage.
+type Round struct {
+	Iteration    int `json:"iteration"`
+	FirstOrdinal int `json:"first_ordinal"`
+	Prompts      int `json:"prompts"`
 }
 
 // SelectResult is the chosen batch. Sequences 0 means that every group was rejected: no step, the round still counts.
@@ -145,6 +154,10 @@ type SelectResult struct {
 	ToolErrorShare float64 `json:"tool_error_share"` // errors among the calls of all samples
 	TruncatedShare float64 `json:"truncated_share"`
 	Timings        Timings `json:"timings"`
+	// More are the batches of the round's further optimizer steps, in order.
+	More []Ref `json:"more,omitempty"`
+	// Again asks for another round: the batch is not full, and nothing was written.
+	Again bool `json:"again,omitempty"`
 }
 
 // Timings are measurements of one round and its step, in seconds. They differ between runs and are part of no digest.
@@ -164,6 +177,7 @@ type TrainInput struct {
 	Stage      string `json:"stage"`
 	StageIndex int    `json:"stage_index"`
 	Iteration  int    `json:"iteration"`
+	Update     int    `json:"update,omitempty"` // of the iteration's updates, from 0
 	Step       int64  `json:"step"`
 	Batch      Ref    `json:"batch"`
 	// Timings of the round that gave the batch; they are stored beside the step's own and decide nothing.

@@ -42,7 +42,7 @@ type ReinforceResult struct {
 	Ended    string             `json:"ended"`  // steps, all-correct, saturated or stopped
 }
 
-// Reinforce is one GRPO-RoC stage: sample a round, choose a batch, apply one step, publish, repeat.
+// Reinforce is one stage of reinforcement learning: sample a round, choose a batch, apply one step, publish, repeat.
 func Reinforce(ctx workflow.Context, s ReinforceState) (ReinforceResult, error) {
 	r := &reinforcement{ReinforceState: s}
 	r.p = Progress{Run: s.Run, Stage: r.stage().Name, Steps: int64(r.stage().Steps)}
@@ -119,32 +119,55 @@ func (r *reinforcement) loop(ctx workflow.Context) (ReinforceResult, error) {
 	}
 }
 
-// round is one iteration: a rollout round and, unless every group was rejected, one optimizer step.
+// round samples by one policy until there is a batch, most often once, and then applies its optimizer steps: one as a rule, none if
+// every group was rejected.
 func (r *reinforcement) round(ctx workflow.Context) error {
 	begin := workflow.Now(ctx)
-	counts, err := r.sample(ctx)
-	if err != nil {
-		return err
+	var earlier []activities.Round
+	var chosen activities.SelectResult
+	for {
+		counts, err := r.sample(ctx)
+		if err != nil {
+			return err
+		}
+		r.Tokens += counts.Tokens
+		took := workflow.Now(ctx).Sub(begin)
+		this := activities.Round{Iteration: r.Iteration, FirstOrdinal: r.Ordinal, Prompts: r.stage().Prompts}
+		if chosen, err = r.choose(ctx, earlier); err != nil {
+			return err
+		}
+		chosen.Timings.Rollout = took.Seconds()
+		r.Iteration++
+		r.Ordinal += this.Prompts
+		if !chosen.Again {
+			break
+		}
+		earlier = append(earlier, this)
 	}
-	took := workflow.Now(ctx).Sub(begin)
-	r.Tokens += counts.Tokens
-	chosen, err := r.choose(ctx)
-	if err != nil {
-		return err
-	}
-	r.Iteration++
-	r.Ordinal += r.stage().Prompts
 	r.observe(chosen)
 	if chosen.Sequences == 0 {
 		r.Empty++
 		return nil
 	}
 	r.Empty = 0
-	chosen.Timings.Rollout = took.Seconds()
-	if err := r.train(ctx, chosen); err != nil {
-		return err
+	return r.update(ctx, chosen)
+}
+
+// update applies the round's optimizer steps, as far as the stage has any left.
+func (r *reinforcement) update(ctx workflow.Context, chosen activities.SelectResult) error {
+	for i, batch := range append([]activities.Ref{chosen.Batch}, chosen.More...) {
+		if r.Step >= r.last() {
+			return nil
+		}
+		if err := r.train(ctx, chosen, batch, i); err != nil {
+			return err
+		}
+		if err := r.aside(ctx); err != nil {
+			return err
+		}
+		r.show(ctx)
 	}
-	return r.aside(ctx)
+	return nil
 }
 
 // observe keeps what the rule of a stage's end reads of its latest rounds.
@@ -175,11 +198,11 @@ func (r *reinforcement) slice(purpose, round string) activities.SliceInput {
 	}
 }
 
-func (r *reinforcement) choose(ctx workflow.Context) (activities.SelectResult, error) {
+func (r *reinforcement) choose(ctx workflow.Context, earlier []activities.Round) (activities.SelectResult, error) {
 	r.p.Phase = PhaseSelect
 	in := activities.SelectInput{
 		Run: r.Run, Stage: r.stage().Name, StageIndex: r.Index, Iteration: r.Iteration, Step: r.Step + 1,
-		FirstOrdinal: r.Ordinal, Prompts: r.stage().Prompts, Weights: r.Weights,
+		FirstOrdinal: r.Ordinal, Prompts: r.stage().Prompts, Weights: r.Weights, Earlier: earlier,
 	}
 	var out activities.SelectResult
 	ctx = on(ctx, activities.QueueCPU, shortWork, "choose the batch of round %d", r.Iteration)
@@ -187,11 +210,11 @@ func (r *reinforcement) choose(ctx workflow.Context) (activities.SelectResult, e
 	return out, err
 }
 
-// train applies one step. Its iteration is the round that was just sampled.
-func (r *reinforcement) train(ctx workflow.Context, chosen activities.SelectResult) error {
+// train applies one step. Its iteration is the round that was sampled last.
+func (r *reinforcement) train(ctx workflow.Context, chosen activities.SelectResult, batch activities.Ref, update int) error {
 	r.p.Phase = PhaseTrain
 	in := activities.TrainInput{
-		Run: r.Run, Stage: r.stage().Name, StageIndex: r.Index, Iteration: r.Iteration - 1, Step: r.Step + 1, Batch: chosen.Batch,
+		Run: r.Run, Stage: r.stage().Name, StageIndex: r.Index, Iteration: r.Iteration - 1, Update: update, Step: r.Step + 1, Batch: batch,
 		Timings: chosen.Timings,
 	}
 	var out activities.TrainResult

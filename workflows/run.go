@@ -95,7 +95,7 @@ func (t *trainingRun) reinforce(ctx workflow.Context, i int) error {
 		Run: t.Run, Recipe: t.Recipe, Index: i, Problems: t.data.Train, HeldOut: t.data.HeldOut, Weights: t.weights, Control: t.control,
 	}
 	var got ReinforceResult
-	child := as(ctx, t.p.Child, "%d GRPO-RoC steps of %d prompts, %d to %d samples", s.Steps, s.Prompts, s.Samples, s.Keep)
+	child := as(ctx, t.p.Child, "%d steps of %s: %d prompts, %d to %d samples", s.Steps, t.Recipe.RL.Algorithm, s.Prompts, s.Samples, s.Keep)
 	if err := t.attend(ctx, workflow.ExecuteChildWorkflow(child, Reinforce, state), state.Control, &got); err != nil {
 		return err
 	}

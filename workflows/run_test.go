@@ -32,6 +32,10 @@ type world struct {
 	onTrain  func()
 	// allCorrect is how many groups of every round were rejected since all their rewards were 1.
 	allCorrect int
+	// again holds the rounds after which another one is asked for; updates is how many steps a round gives, 0 is one.
+	again   map[int]bool
+	updates int
+	chosen  []activities.SelectInput
 }
 
 func (w *world) ask(name string) error {
@@ -91,7 +95,14 @@ func (w *world) install(env *testsuite.TestWorkflowEnvironment) {
 		if w.empty[in.Iteration] {
 			n = 0
 		}
-		return activities.SelectResult{Sequences: n, Groups: in.Prompts, AllCorrect: w.allCorrect}, w.ask(fmt.Sprintf("select %s %d step %d", in.Stage, in.Iteration, in.Step))
+		w.mu.Lock()
+		w.chosen = append(w.chosen, in)
+		w.mu.Unlock()
+		out := activities.SelectResult{Sequences: n, Groups: in.Prompts, AllCorrect: w.allCorrect, Again: w.again[in.Iteration], Batch: activities.Ref{Key: fmt.Sprintf("%d-0", in.Iteration)}}
+		for u := 1; u < w.updates; u++ {
+			out.More = append(out.More, activities.Ref{Key: fmt.Sprintf("%d-%d", in.Iteration, u)})
+		}
+		return out, w.ask(fmt.Sprintf("select %s %d step %d", in.Stage, in.Iteration, in.Step))
 	})
 	env.OnActivity(selector.FilterProblems, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.FilterInput) (activities.Dataset, error) {
 		return activities.Dataset{Ref: activities.Ref{Key: "filtered"}, Problems: 3}, w.ask(fmt.Sprintf("filter %d", in.Tried))
@@ -227,6 +238,45 @@ func TestARoundWithoutASurvivorCountsAndMakesNoStep(t *testing.T) {
 	want := []string{"round 0 step 1", "round 2 step 2", "round 3 step 3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("steps %q, want %q", got, want)
+	}
+}
+
+func TestDynamicSamplingGoesOnWithTheNextPromptsOfTheSamePolicy(t *testing.T) {
+	w := &world{again: map[int]bool{1: true, 2: true}}
+	env := newEnv(t, w)
+	r := testRecipe()
+	r.Stages = r.Stages[:1]
+	env.ExecuteWorkflow(TrainingRun, RunInput{Run: "r", Recipe: r})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range w.chosen {
+		got = append(got, fmt.Sprintf("round %d of %s from %d after %v for step %d", c.Iteration, c.Weights.Version, c.FirstOrdinal, c.Earlier, c.Step))
+	}
+	want := []string{
+		"round 0 of stage1-000000 from 0 after [] for step 1", "round 1 of stage1-000001 from 2 after [] for step 2",
+		"round 2 of stage1-000001 from 4 after [{1 2 2}] for step 2", "round 3 of stage1-000001 from 6 after [{1 2 2} {2 4 2}] for step 2",
+		"round 4 of stage1-000002 from 8 after [] for step 3",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("chose\n%q, want\n%q", got, want)
+	}
+}
+
+func TestARoundsUpdatesFollowEachOtherAsFarAsTheStageGoes(t *testing.T) {
+	w := &world{updates: 2}
+	env := newEnv(t, w)
+	r := testRecipe()
+	r.Stages = r.Stages[:1]
+	env.ExecuteWorkflow(TrainingRun, RunInput{Run: "r", Recipe: r})
+	var got []string
+	for _, s := range w.steps {
+		got = append(got, fmt.Sprintf("step %d: batch %s, update %d of round %d", s.Step, s.Batch.Key, s.Update, s.Iteration))
+	}
+	want := []string{"step 1: batch 0-0, update 0 of round 0", "step 2: batch 0-1, update 1 of round 0", "step 3: batch 1-0, update 0 of round 1"}
+	if err := env.GetWorkflowError(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v: steps %q, want %q", err, got, want)
 	}
 }
 

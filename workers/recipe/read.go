@@ -16,6 +16,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
+const defaultAlgorithm = "grpo-roc"
+
 // Defaults holds the values that a recipe may leave out, with their sources.
 func Defaults() Recipe {
 	return Recipe{
@@ -31,7 +33,7 @@ func Defaults() Recipe {
 		},
 		Sandbox:    Sandbox{Isolation: "B", CPUSecs: 4, WallSecs: 12, MemoryMB: 256}, // code-judge runs rStar2 with 4 s; wall is only the net
 		SFT:        SFT{Schedule: "cosine", SaveEvery: 50},
-		RL:         RL{Algorithm: "grpo-roc", Selection: "paper", ClipLow: 0.2, ClipHigh: 0.28, Beta1: 0.9, Beta2: 0.999, MaxGradNorm: 1, Temperature: 1, Decay: 0.01, Verifier: "native"},
+		RL:         preset(defaultAlgorithm, ""),
 		Eval:       Eval{Temperature: 0.6}, // rStar2-Agent §5.1
 		Checkpoint: Checkpoint{Every: 5, Keep: 2},
 	}
@@ -57,6 +59,7 @@ func Read(path string) (Recipe, error) {
 // Parse decodes and checks a recipe. Errors show the line and name the key.
 func Parse(body []byte) (Recipe, error) {
 	r := Defaults()
+	r.RL = named(body)
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	dec := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict(), yaml.DisallowUnknownField())
 	switch err := dec.Decode(&r); {
@@ -69,6 +72,17 @@ func Parse(body []byte) (Recipe, error) {
 		return Recipe{}, errors.New("the file holds more than one document; a recipe is one: delete what follows the line ---")
 	}
 	return r, errors.Join(exactNumbers(body), r.Validate())
+}
+
+// named holds the parameters of the algorithm that a recipe names. What is wrong with the text is for the strict reading to say.
+func named(body []byte) RL {
+	var peek struct {
+		RL struct{ Algorithm, Selection string }
+	}
+	if err := yaml.Unmarshal(body, &peek); err != nil || peek.RL.Algorithm == "" {
+		return preset(defaultAlgorithm, peek.RL.Selection)
+	}
+	return preset(peek.RL.Algorithm, peek.RL.Selection)
 }
 
 // exactNumbers refuses numbers that the YAML reader would change to make them fit: a fraction where a count belongs, and
@@ -94,6 +108,7 @@ type numbers struct{ bad []error }
 var fractions = map[string]bool{
 	"rope_theta": true, "held_out_share": true, "cpu_seconds": true, "wall_seconds": true, "learning_rate": true, "weight_decay": true,
 	"clip_low": true, "clip_high": true, "beta1": true, "beta2": true, "max_grad_norm": true, "temperature": true, "max_all_correct": true,
+	"dual_clip": true, "kl_weight": true, "high_entropy_share": true,
 }
 
 // Visit implements ast.Visitor.

@@ -99,25 +99,6 @@ type SFT struct {
 	SaveEvery int     `yaml:"save_every" json:"save_every"` // steps between checkpoints
 }
 
-// RL is the algorithm shared by all stages.
-type RL struct {
-	Algorithm     string  `yaml:"algorithm" json:"algorithm"` // grpo-roc
-	Selection     string  `yaml:"selection" json:"selection"` // paper or code (rStar2-Agent §2.2.3 or its released code)
-	ClipLow       float64 `yaml:"clip_low" json:"clip_low"`
-	ClipHigh      float64 `yaml:"clip_high" json:"clip_high"`
-	LR            float64 `yaml:"learning_rate" json:"learning_rate"`
-	Warmup        int     `yaml:"warmup_steps" json:"warmup_steps"`
-	Decay         float64 `yaml:"weight_decay" json:"weight_decay"`
-	Beta1         float64 `yaml:"beta1" json:"beta1"`
-	Beta2         float64 `yaml:"beta2" json:"beta2"`
-	MaxGradNorm   float64 `yaml:"max_grad_norm" json:"max_grad_norm"`
-	Temperature   float64 `yaml:"temperature" json:"temperature"`
-	StrictAnswers bool    `yaml:"strict_answers" json:"strict_answers"` // only \boxed inside <answer> counts
-	// Verifier judges answers: native is exact and needs nothing else; symbolic asks sympy in a sandbox about what native leaves
-	// open; compat reproduces the released verifier's rules, tolerances included (rStar2-Agent's fused_compute_score).
-	Verifier string `yaml:"verifier" json:"verifier,omitempty"`
-}
-
 // Stage is one stage of reinforcement learning.
 type Stage struct {
 	Name           string `yaml:"name" json:"name"`

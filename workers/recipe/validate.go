@@ -30,10 +30,14 @@ func (r Recipe) Validate() error {
 	seen := map[string]bool{"sft": true, "inputs": true, "model": true, "report": true, "audit": true} // names the store uses itself
 	for i, s := range r.Stages {
 		s.check(&c, fmt.Sprintf("stages[%d].", i), seen)
+		c.that(r.RL.Selection != "all" || s.Keep == s.Samples, fmt.Sprintf("stages[%d].keep", i), s.Keep,
+			fmt.Sprintf("samples (%d): rl.selection %q keeps every sample", s.Samples, r.RL.Selection))
 		seen[s.Name] = true
 	}
 	r.Eval.check(&c)
 	c.within("checkpoint.every_steps", r.Checkpoint.Every, maxSteps)
+	c.that(r.RL.KLRefresh == 0 || r.RL.KLRefresh >= r.Checkpoint.Every*r.Checkpoint.Keep, "rl.kl_refresh_steps", r.RL.KLRefresh,
+		fmt.Sprintf("0, or checkpoint.every_steps times checkpoint.keep (%d) or more: a replay from the oldest checkpoint needs its references", r.Checkpoint.Every*r.Checkpoint.Keep))
 	c.that(r.Checkpoint.Keep >= 2 && r.Checkpoint.Keep <= maxSteps, "checkpoint.keep", r.Checkpoint.Keep, "2 or more: the newest may be in the process of being saved")
 	r.checkLengths(&c)
 	return errors.Join(c...)
@@ -134,10 +138,9 @@ func (s SFT) check(c *checks, d Data) {
 func (r RL) check(c *checks) {
 	c.that(r.Verifier == "native" || r.Verifier == "symbolic" || r.Verifier == "compat", "rl.verifier", r.Verifier, "native, symbolic or compat")
 	c.that(r.Verifier != "compat" || !r.StrictAnswers, "rl.strict_answers", r.StrictAnswers, "false with verifier compat, which has its own extraction")
-	c.that(r.Algorithm == "grpo-roc", "rl.algorithm", r.Algorithm, "grpo-roc")
-	c.that(r.Selection == "paper" || r.Selection == "code", "rl.selection", r.Selection, "paper or code")
-	c.that(finite(r.ClipLow) && r.ClipLow > 0 && r.ClipLow < 1, "rl.clip_low", r.ClipLow, "between 0 and 1")
-	c.that(finite(r.ClipHigh) && r.ClipHigh >= r.ClipLow && r.ClipHigh < 1, "rl.clip_high", r.ClipHigh, fmt.Sprintf("clip_low (%v) to 1", r.ClipLow))
+	if _, err := r.Parameters(); err != nil {
+		*c = append(*c, fmt.Errorf("rl: %w", err))
+	}
 	c.rate("rl.learning_rate", r.LR)
 	c.that(r.Warmup >= 0 && r.Warmup <= maxSteps, "rl.warmup_steps", r.Warmup, "0 to 1000000")
 	c.that(finite(r.Decay) && r.Decay >= 0, "rl.weight_decay", r.Decay, "0 or more")

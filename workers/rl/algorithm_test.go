@@ -55,18 +55,18 @@ func TestPresetsDifferFromTheTableOfTheirPapersInNothing(t *testing.T) {
 
 func TestContradictoryParametersAreNamed(t *testing.T) {
 	for word, change := range map[string]func(a *Algorithm){
-		"rounds of one batch": func(a *Algorithm) { a.MaxRounds = 3 },
-		"ramp":                func(a *Algorithm) { a.Overlong = OverlongSoft },
-		"constant":            func(a *Algorithm) { a.NormLength = 5 },
-		"refreshed":           func(a *Algorithm) { a.KLRefresh = 10 },
-		"minimums":            func(a *Algorithm) { a.MinNegative = 2 },
+		"max_rounds":          func(a *Algorithm) { a.MaxRounds = 3 },
+		"overlong_ramp":       func(a *Algorithm) { a.Overlong = OverlongSoft },
+		"loss_constant":       func(a *Algorithm) { a.NormLength = 5 },
+		"kl_refresh":          func(a *Algorithm) { a.KLRefresh = 10 },
+		"min_negative":        func(a *Algorithm) { a.MinNegative = 2 },
 		"imitation":           func(a *Algorithm) { a.Imitate, a.KLBeta = true, 0.1 },
-		"correct samples":     func(a *Algorithm) { a.PerProblem = 2 },
-		"updates":             func(a *Algorithm) { a.Updates = 0 },
-		"high-entropy":        func(a *Algorithm) { a.EntropyTop = 0 },
+		"correct_per_problem": func(a *Algorithm) { a.PerProblem = 2 },
+		"updates_per":         func(a *Algorithm) { a.Updates = 0 },
+		"high_entropy":        func(a *Algorithm) { a.EntropyTop = 0 },
 		"baseline":            func(a *Algorithm) { a.Baseline = "median" },
 		"reward":              func(a *Algorithm) { a.Reward = "" },
-		"equal groups":        func(a *Algorithm) { a.Equal = "drop" },
+		"equal_groups":        func(a *Algorithm) { a.Equal = "drop" },
 	} {
 		a, _ := Preset("grpo")
 		change(&a)
@@ -90,7 +90,7 @@ func TestSignedRewardsAndTheSoftPenaltyAddUp(t *testing.T) {
 
 func TestDynamicSamplingTakesGroupsByOrdinalAndNotByArrival(t *testing.T) {
 	arrived := []Outcome{{7, GroupMixed}, {4, GroupAllZero}, {6, GroupMixed}, {3, GroupMixed}, {5, GroupAllNonzero}, {8, GroupMixed}}
-	want := Filled{Take: []int{3, 6}, Carried: []int{7, 8}, AllCorrect: 1, AllWrong: 1}
+	want := Filled{Take: []int{3, 6}, Surplus: []int{7, 8}, AllCorrect: 1, AllWrong: 1}
 	for range 6 {
 		arrived = append(arrived[1:], arrived[0])
 		got, err := Fill(arrived, 2)

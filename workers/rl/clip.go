@@ -30,11 +30,11 @@ const MaxLogRatio = 20
 func (c Clip) check() error {
 	switch {
 	case !(c.Low >= 0 && c.Low <= 1):
-		return fmt.Errorf("clip low is %v, want a number in [0,1]", c.Low)
+		return fmt.Errorf("clip_low is %v, want a number in [0,1]", c.Low)
 	case !(c.High >= 0) || math.IsInf(c.High, 0):
-		return fmt.Errorf("clip high is %v, want a finite number of at least 0", c.High)
+		return fmt.Errorf("clip_high is %v, want a finite number of at least 0", c.High)
 	case c.Dual != 0 && !(c.Dual > 1 && !math.IsInf(c.Dual, 0)):
-		return fmt.Errorf("dual clip is %v, want 0 (off) or a finite number above 1", c.Dual)
+		return fmt.Errorf("dual_clip is %v, want 0 (off) or a finite number above 1", c.Dual)
 	}
 	return nil
 }

@@ -51,5 +51,5 @@ func (e KLEstimator) check() error {
 	case K1Estimator, K2Estimator, K3Estimator:
 		return nil
 	}
-	return fmt.Errorf("KL estimator %q is not known; use %q, %q or %q", e, K3Estimator, K2Estimator, K1Estimator)
+	return fmt.Errorf("kl_estimator is %q, want %q, %q or %q", e, K3Estimator, K2Estimator, K1Estimator)
 }

@@ -24,8 +24,8 @@ func (l Loss) Check() error {
 		}
 	}
 	errs = append(errs, l.Clip.check(), l.Ratio.check(), l.KLEstimator.check())
-	that(l.KLBeta >= 0 && !math.IsInf(l.KLBeta, 0), "KL weight is %v, want a finite number of at least 0", l.KLBeta)
-	that(l.Importance == 0 || (l.Importance >= 1 && !math.IsInf(l.Importance, 0)), "limit of importance weights is %v, want 0 (off) or at least 1", l.Importance)
-	that(l.Clip.Dual == 0 || l.Ratio == TokenRatio, "dual clip is %v with ratio %q, want 0: it is defined for %q", l.Clip.Dual, l.Ratio, TokenRatio)
+	that(l.KLBeta >= 0 && !math.IsInf(l.KLBeta, 0), "kl_weight is %v, want a finite number of at least 0", l.KLBeta)
+	that(l.Importance == 0 || (l.Importance >= 1 && !math.IsInf(l.Importance, 0)), "importance_limit is %v, want 0 (off) or at least 1", l.Importance)
+	that(l.Clip.Dual == 0 || l.Ratio == TokenRatio, "dual_clip is %v with ratio %q, want 0: it is defined for %q", l.Clip.Dual, l.Ratio, TokenRatio)
 	return errors.Join(errs...)
 }

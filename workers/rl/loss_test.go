@@ -107,10 +107,10 @@ func TestOnlyTheMostUncertainTokensTrain(t *testing.T) {
 func TestLossParametersThatContradictAreNamed(t *testing.T) {
 	good := Loss{Ratio: TokenRatio, KLEstimator: K3Estimator}
 	for word, change := range map[string]func(l *Loss){
-		"ratio": func(l *Loss) { l.Ratio = "tokens" }, "estimator": func(l *Loss) { l.KLEstimator = "k4" },
-		"KL weight": func(l *Loss) { l.KLBeta = math.NaN() }, "importance": func(l *Loss) { l.Importance = 0.5 },
-		"dual clip": func(l *Loss) { l.Ratio, l.Clip.Dual = SequenceRatio, 3 }, "clip low": func(l *Loss) { l.Clip.Low = 1.5 },
-		"clip high": func(l *Loss) { l.Clip.High = math.Inf(1) },
+		"ratio": func(l *Loss) { l.Ratio = "tokens" }, "kl_estimator": func(l *Loss) { l.KLEstimator = "k4" },
+		"kl_weight": func(l *Loss) { l.KLBeta = math.NaN() }, "importance_limit": func(l *Loss) { l.Importance = 0.5 },
+		"dual_clip": func(l *Loss) { l.Ratio, l.Clip.Dual = SequenceRatio, 3 }, "clip_low": func(l *Loss) { l.Clip.Low = 1.5 },
+		"clip_high": func(l *Loss) { l.Clip.High = math.Inf(1) },
 	} {
 		l := good
 		change(&l)

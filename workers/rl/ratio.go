@@ -58,5 +58,5 @@ func (k RatioKind) check() error {
 	case TokenRatio, SequenceRatio, WeightRatio:
 		return nil
 	}
-	return fmt.Errorf("ratio %q is not known; use %q, %q or %q", k, TokenRatio, SequenceRatio, WeightRatio)
+	return fmt.Errorf("ratio is %q, want %q, %q or %q", k, TokenRatio, SequenceRatio, WeightRatio)
 }

@@ -18,7 +18,7 @@ type Outcome struct {
 // Filled is the state of dynamic sampling over the groups sampled so far for one optimizer batch.
 type Filled struct {
 	Take       []int // ordinals that train: the first want mixed groups by ordinal
-	Carried    []int // mixed groups beyond those, ascending: the next batch begins with them
+	Surplus    []int // mixed groups beyond those, ascending; they do not train, since the next batch is of another policy
 	AllCorrect int
 	AllWrong   int
 }
@@ -51,7 +51,7 @@ func Fill(groups []Outcome, want int) (Filled, error) {
 		case len(f.Take) < want:
 			f.Take = append(f.Take, o)
 		default:
-			f.Carried = append(f.Carried, o)
+			f.Surplus = append(f.Surplus, o)
 		}
 	}
 	return f, nil

@@ -180,7 +180,7 @@ func TestWhatAnInterruptedDeletionLeftIsDeleted(t *testing.T) {
 		must(t, err)
 	}
 	must(t, s.Delete(t.Context(), manifestKey(weightsFolder("r", "s1", "s1-000000"))))
-	_, err = PruneWeights(t.Context(), s, "r", "s1")
+	_, err = PruneWeights(t.Context(), s, "r", "s1", nil)
 	must(t, err)
 	left, err := s.List(t.Context(), WeightsPrefix("r", "s1"))
 	must(t, err)
@@ -197,7 +197,7 @@ func TestPublishedWeightsKeepTheLastTwoVersions(t *testing.T) {
 		if !won {
 			t.Fatalf("version %d was not written", i)
 		}
-		_, err = PruneWeights(t.Context(), s, "r", "s1")
+		_, err = PruneWeights(t.Context(), s, "r", "s1", nil)
 		must(t, err)
 	}
 	for i, want := range []error{ErrNotFound, ErrNotFound, nil, nil} {

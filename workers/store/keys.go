@@ -43,9 +43,17 @@ func JournalPrefix(run, stage string, kind Kind, group string, ordinal, slice in
 	return JournalGroupPrefix(run, stage, kind, group) + number(ordinal) + "/" + number(slice)
 }
 
-// BatchKey holds the chosen samples, advantages and digests of an iteration.
-func BatchKey(run, stage string, iteration int) string {
-	return StagePrefix(run, stage) + "batches/" + number(iteration)
+// BatchKey holds the chosen samples, advantages and digests of one of an iteration's updates.
+func BatchKey(run, stage string, iteration, update int) string {
+	return StagePrefix(run, stage) + "batches/" + updateName(iteration, update)
+}
+
+// updateName is an iteration's number, and from its second optimizer step on that step's within it.
+func updateName(iteration, update int) string {
+	if update == 0 {
+		return number(iteration)
+	}
+	return fmt.Sprintf("%s-%03d", number(iteration), update)
 }
 
 // BatchesPrefix begins the batches of a stage.
@@ -57,14 +65,14 @@ func WeightsPrefix(run, stage string) string { return StagePrefix(run, stage) + 
 // CheckpointsPrefix begins the checkpoints of a stage.
 func CheckpointsPrefix(run, stage string) string { return StagePrefix(run, stage) + "checkpoints/" }
 
-// MetricsKey holds the deterministic metrics of an iteration.
-func MetricsKey(run, stage string, iteration int) string {
-	return StagePrefix(run, stage) + "metrics/" + number(iteration) + ".json"
+// MetricsKey holds the deterministic metrics of one of an iteration's updates.
+func MetricsKey(run, stage string, iteration, update int) string {
+	return StagePrefix(run, stage) + "metrics/" + updateName(iteration, update) + ".json"
 }
 
-// TimingsKey holds everything about an iteration that is not deterministic.
-func TimingsKey(run, stage string, iteration int) string {
-	return StagePrefix(run, stage) + "timings/" + number(iteration) + ".json"
+// TimingsKey holds everything about one of an iteration's updates that is not deterministic.
+func TimingsKey(run, stage string, iteration, update int) string {
+	return StagePrefix(run, stage) + "timings/" + updateName(iteration, update) + ".json"
 }
 
 // ArtifactKey holds a named result of a stage: a report, a table, a tokenizer.

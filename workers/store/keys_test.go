@@ -14,7 +14,7 @@ func everyKey() []string {
 		keys = append(keys, RecipeKey(run), AuditPrefix(run)+"00000000000000000001-x")
 		for _, stage := range names {
 			keys = append(keys,
-				BatchKey(run, stage, 0), BatchKey(run, stage, 1234567), MetricsKey(run, stage, 3), TimingsKey(run, stage, 3),
+				BatchKey(run, stage, 0, 0), BatchKey(run, stage, 0, 2), BatchKey(run, stage, 1234567, 0), MetricsKey(run, stage, 3, 0), MetricsKey(run, stage, 3, 1), TimingsKey(run, stage, 3, 0),
 				manifestKey(checkpointFolder(CheckpointsPrefix(run, stage), 3)),
 				manifestKey(weightsFolder(run, stage, "s1-000003")))
 			for _, name := range names {
@@ -77,9 +77,9 @@ func TestKeysFollowTheStoreLayout(t *testing.T) {
 		RecipeKey("r1"): "runs/r1/recipe.json",
 		JournalPrefix("r1", "s2", Rollouts, IterationGroup(4), 17, 1): "runs/r1/s2/rollouts/000004/000017/000001",
 		JournalPrefix("r1", "sft", Evals, "before-rl", 3, 0):          "runs/r1/sft/evals/before-rl/000003/000000",
-		BatchKey("r1", "s2", 4):                                       "runs/r1/s2/batches/000004",
-		MetricsKey("r1", "s2", 4):                                     "runs/r1/s2/metrics/000004.json",
-		TimingsKey("r1", "s2", 4):                                     "runs/r1/s2/timings/000004.json",
+		BatchKey("r1", "s2", 4, 0):                                       "runs/r1/s2/batches/000004",
+		MetricsKey("r1", "s2", 4, 15):                                     "runs/r1/s2/metrics/000004-015.json",
+		TimingsKey("r1", "s2", 4, 0):                                     "runs/r1/s2/timings/000004.json",
 		checkpointFolder(CheckpointsPrefix("r1", "s2"), 12):           "runs/r1/s2/checkpoints/00000012",
 		weightsFolder("r1", "s2", "s2-000012"):                        "runs/r1/s2/weights/s2-000012",
 		AuditPrefix("r1"):                                             "runs/r1/audit/",

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // keptWeights is how many versions of a stage's weights stay published: the
@@ -33,19 +34,29 @@ func WeightsManifest(ctx context.Context, s Store, run, stage, version string) (
 
 // PruneWeights deletes all but the last two published versions of a stage, in
 // ascending order of version, which must therefore sort as they are made
-// (numbers padded). It returns the path segments of what it deleted.
-func PruneWeights(ctx context.Context, s Store, run, stage string) ([]string, error) {
+// (numbers padded), and those that keep wants beside them; keep may be nil. It
+// returns the path segments of what it deleted.
+func PruneWeights(ctx context.Context, s Store, run, stage string, keep func(version, newest string) bool) ([]string, error) {
 	prefix := WeightsPrefix(run, stage)
 	folders, err := listBundles(ctx, s, prefix)
 	if err != nil {
 		return nil, err
 	}
-	published := 0
+	published, newest := 0, ""
 	for _, f := range folders {
 		if f.manifest {
 			published++
+			newest = f.name
 		}
 	}
+	kept := func(f bundleState) bool { return f.manifest && keep != nil && keep(f.name, newest) }
+	folders = slices.DeleteFunc(folders, func(f bundleState) bool {
+		if kept(f) && f.name != newest {
+			published--
+			return true
+		}
+		return false
+	})
 	var deleted []string
 	for _, f := range folders {
 		if published == 0 || published <= keptWeights && f.manifest {

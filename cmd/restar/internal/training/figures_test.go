@@ -17,7 +17,7 @@ func TestFiguresAreMeansOverTheStepsOfAllStages(t *testing.T) {
 	put := func(stage string, iteration int, x activities.Timings) {
 		body, err := json.Marshal(x)
 		if err == nil {
-			_, err = s.Put(t.Context(), store.TimingsKey("r", stage, iteration), body, store.PutOptions{})
+			_, err = s.Put(t.Context(), store.TimingsKey("r", stage, iteration, 0), body, store.PutOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -170,8 +170,8 @@ var realFunctions = map[string]struct{ value, slope func(x float64) float64 }{
 	"arctan": {math.Atan, func(float64) float64 { return 1 }},
 	"arcsin": {math.Asin, func(x float64) float64 { return 1 / math.Sqrt(1-x*x) }},
 	"arccos": {math.Acos, func(x float64) float64 { return 1 / math.Sqrt(1-x*x) }},
-	"sinh":   {math.Sinh, func(x float64) float64 { return math.Cosh(x) }},
-	"cosh":   {math.Cosh, func(x float64) float64 { return math.Cosh(x) }},
+	"sinh":   {math.Sinh, math.Cosh},
+	"cosh":   {math.Cosh, math.Cosh},
 	"tanh":   {math.Tanh, func(float64) float64 { return 1 }},
 }
 

@@ -19,13 +19,15 @@ func (c *comparer) integer(want *big.Int, pred string) Verdict {
 	switch {
 	case n == nil:
 		return Verdict{Wrong, PathInteger, fmt.Sprintf("%q is not an integer: %s", brief(pred), why)}
-	case n.kind == kNum:
+	case n.kind == kNum && (!n.reduced || !c.options.Final):
 		if !n.rat.IsInt() {
 			return Verdict{Wrong, PathInteger, fmt.Sprintf("%s is not %s", brief(n.rat.RatString()), brief(want.String()))}
 		}
 		return judgeInteger(want, n.rat.Num())
 	case c.options.Final:
 		return Verdict{Wrong, PathInteger, fmt.Sprintf("%q is not written out as an integer", brief(pred))}
+	case !numeric(n):
+		return Verdict{Wrong, PathInteger, fmt.Sprintf("%q has variables", brief(pred))}
 	case larger(n, want):
 		return Verdict{Wrong, PathInteger, fmt.Sprintf("%q has more bits than %s", brief(pred), brief(want.String()))}
 	}

@@ -33,6 +33,7 @@ type node struct {
 	decimal     bool
 	percent     bool // a percent sign stood behind the value; rat and args leave it out
 	degree      bool
+	reduced     bool // a fraction that was written in other terms
 	name        string
 	unit        string
 	args        []*node

@@ -87,20 +87,20 @@ func (p *parser) matrix() (*node, error) {
 	}
 }
 
-// endRow closes a row of n cells.
-func (m *node) endRow(n *int) error {
-	if m.cols == 0 {
-		m.cols = *n
+// endRow closes a row of a number of cells.
+func (n *node) endRow(cells *int) error {
+	if n.cols == 0 {
+		n.cols = *cells
 	}
-	if m.cols != *n {
+	if n.cols != *cells {
 		return errRagged
 	}
-	*n = 0
+	*cells = 0
 	return nil
 }
 
-func (m *node) checkShape(open int) error {
-	if open != 0 || len(m.args) == 0 || m.cols == 0 {
+func (n *node) checkShape(open int) error {
+	if open != 0 || len(n.args) == 0 || n.cols == 0 {
 		return errRagged
 	}
 	return nil

@@ -50,14 +50,8 @@ func (p *parser) commandValue() (*node, error) {
 		return sym("oo"), nil
 	case "emptyset", "varnothing":
 		return &node{kind: kSet}, nil
-	case "lvert":
-		return p.enclosed("abs", func() bool { return p.take("rvert") })
-	case "lVert":
-		return p.enclosed("norm", func() bool { return p.take("rVert") })
-	case "lfloor":
-		return p.enclosed("floor", func() bool { return p.take("rfloor") })
-	case "lceil":
-		return p.enclosed("ceil", func() bool { return p.take("rceil") })
+	case "lvert", "lVert", "lfloor", "lceil":
+		return p.enclosed(enclosures[name], func() bool { return p.take("r" + name[1:]) })
 	case "langle":
 		return p.angled()
 	case "begin":
@@ -67,6 +61,14 @@ func (p *parser) commandValue() (*node, error) {
 	case "operatorname":
 		return p.operator()
 	}
+	return p.namedCommand(name)
+}
+
+// enclosures are functions that are written around their argument.
+var enclosures = map[string]string{"lvert": "abs", "lVert": "norm", "lfloor": "floor", "lceil": "ceil"}
+
+// namedCommand reads a function, a variable or a mark behind its name.
+func (p *parser) namedCommand(name string) (*node, error) {
 	if f, ok := functionName(name); ok {
 		return p.function(f)
 	}
@@ -129,7 +131,9 @@ func (p *parser) fraction() (*node, error) {
 		return nil, p.errorf("a fraction of something that is not a number")
 	}
 	if above.kind == kNum && below.kind == kNum && below.rat.Sign() != 0 && !above.decimal && !below.decimal {
-		return num(new(big.Rat).Quo(above.rat, below.rat)), nil
+		q := num(new(big.Rat).Quo(above.rat, below.rat))
+		q.reduced = q.rat.Denom().CmpAbs(below.rat.Num()) != 0 || below.rat.IsInt() && below.rat.Num().CmpAbs(big.NewInt(1)) == 0
+		return q, nil
 	}
 	return quotient(above, below), nil
 }

@@ -12,8 +12,8 @@ const maxDigits = 1024
 func (p *parser) number() (*node, error) {
 	start := p.i
 	whole, grouped := p.digits()
-	if grouped > 0 && next(p.s, p.i) == ',' && digit(next(p.s, p.i+1)) { // not groups: 1,234,5
-		p.i, grouped = start, 0
+	if grouped && next(p.s, p.i) == ',' && digit(next(p.s, p.i+1)) { // not groups: 1,234,5
+		p.i = start
 		whole = p.run()
 	}
 	n := &node{kind: kNum}
@@ -65,19 +65,18 @@ func (p *parser) run() string {
 }
 
 // digits takes a run of digits with thousands marks: {,} anywhere, a comma or a space outside brackets.
-func (p *parser) digits() (string, int) {
-	all := p.run()
-	groups := 0
-	for len(all) > 0 && (groups > 0 || len(all) <= 3) {
+func (p *parser) digits() (all string, grouped bool) {
+	all = p.run()
+	for len(all) > 0 && (grouped || len(all) <= 3) {
 		mark := p.thousandsMark()
-		if mark == 0 || groups == 0 && all[0] == '0' {
+		if mark == 0 || !grouped && all[0] == '0' {
 			break
 		}
 		p.i += mark
 		all += p.run()
-		groups++
+		grouped = true
 	}
-	return all, groups
+	return all, grouped
 }
 
 // thousandsMark returns the length of the mark before a group of exactly three digits, 0 if there is none.

@@ -8,7 +8,7 @@ import (
 // counts for the approximation. ok is false for relations that do not name a value.
 func named(n *node) (*node, bool) {
 	sides, ops := n.args, n.ops
-	if i := slices.Index(ops, "≈"); i >= 0 && !(i == 0 && nameable(sides[0])) {
+	if i := slices.Index(ops, "≈"); i >= 0 && (i > 0 || !nameable(sides[0])) {
 		sides, ops = sides[:i+1], ops[:i]
 	}
 	for i, op := range ops {

@@ -183,12 +183,12 @@ func readRecords(text, nonce string, which []int, out []finding) (spent time.Dur
 }
 
 func openReason(said string) string {
-	switch {
-	case said == "equal":
+	switch said {
+	case "equal":
 		return ""
-	case said == "open":
+	case "open":
 		return "sympy found no proof"
-	case said == "timeout":
+	case "timeout":
 		return fmt.Sprintf("sympy took more than %d s", secondsEach)
 	}
 	return "sympy failed with " + strings.TrimPrefix(said, "error:")

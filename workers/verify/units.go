@@ -38,7 +38,11 @@ func (p *parser) units(value **node) bool {
 	start := p.i
 	words, ok := p.text()
 	switch {
-	case ok && (strings.ContainsAny(words, "0123456789=") || slices.Contains(conjunctions, strings.Trim(strings.ToLower(words), " ,"))), ok && percentWord(words):
+	case ok && multiply(value, &words):
+		if words == "" {
+			return true
+		}
+	case ok && (strings.ContainsAny(words, "0123456789=") || percentWord(words)):
 		p.i = start
 		return false
 	case !ok && plainUnit(p.word()) && numeric(*value):
@@ -50,11 +54,41 @@ func (p *parser) units(value **node) bool {
 	case !ok:
 		return false
 	}
+	if qualified(words) {
+		p.i = start
+		return false
+	}
 	unit := spell(words) + p.unitPower()
 	c := *(*value)
 	c.unit = strings.TrimSpace(c.unit + " " + unit)
 	*value = &c
 	return true
+}
+
+// multipliers are words for powers of ten.
+var multipliers = map[string]int{"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+
+// multiply takes a multiplier off the words behind a value.
+func multiply(value **node, words *string) bool {
+	first, rest, _ := strings.Cut(strings.TrimSpace(*words), " ")
+	power, ok := multipliers[strings.ToLower(first)]
+	if ok {
+		*value = product(*value, num(new(big.Rat).SetInt(pow10(power))))
+		*words = strings.TrimSpace(rest)
+	}
+	return ok
+}
+
+// qualifiers are words that make another value of the one before them, or leave it open.
+var qualifiers = []string{"or", "and", "not", "no", "more", "less", "fewer", "than", "least", "most", "but", "to", "until", "through", "except", "wrong", "false",
+	"hundred", "thousand", "million", "billion", "trillion", "dozen", "squared", "cubed", "factorial", "half", "halves", "third", "thirds", "quarter",
+	"quarters", "fifths", "tenth", "tenths", "times", "plus", "minus", "modulo", "mod", "base", "if", "when", "where", "negative", "pi", "root", "und", "ou", "et"}
+
+// qualified reports whether words say something about the value that a unit does not.
+func qualified(words string) bool {
+	return slices.ContainsFunc(strings.Fields(words), func(w string) bool {
+		return slices.Contains(qualifiers, strings.ToLower(strings.Trim(w, ".,;:!?()")))
+	})
 }
 
 // unitMetre takes an m with a square or cube sign directly behind a number, as in 10m^2.

@@ -19,7 +19,7 @@ func TestIntegersAreComparedExactly(t *testing.T) {
 		{"100000", "100001", Wrong}, {"50", "5000", Wrong}, {"5000", "50", Wrong}, {"50", "0.5", Wrong}, {"6", "6.0001", Wrong}, {"6", "5.9999999", Wrong},
 		{"6", "5.99999999999999999999999999999999999999", Wrong}, {"35", "3 5", Wrong}, {"180", "1,80", Wrong}, {"3", "3, 5", Wrong}, {"3", "3 or 5", Wrong},
 		{"3", `3 \text{ or } 5`, Wrong}, {"3", `\pm 3`, Wrong}, {"3", "(3, 3)", Wrong}, {"6", "", Wrong}, {"6", "six", Wrong}, {"6", "--6", Wrong}, {"6", "٦", Wrong},
-		{"111", "0,111", Wrong}, {"6", "x > 6", Wrong}, {"6", "2x + z = 6", Wrong}, {"6", "1 + 1 = 6", Wrong}, {"6", "6 = 7", Wrong},
+		{"111", "0,111", Wrong}, {"6", "x > 6", Wrong}, {"6", "2x + z = 6", Wrong}, {"6", "1 + 1 = 6", Wrong}, {"6", "6 = 7", Wrong}, {"0", "0x5", Wrong}, {"6000000", `6 \text{ million}`, Correct}, {"6", `6 \text{ million}`, Wrong},
 		{"123456789012345678901234567890", "123456789012345678901234567890", Correct},
 		{"123456789012345678901234567890", "123456789012345678901234567891", Wrong},
 		{"1000000000000000000000", `10^{21}`, Correct}, {"1000000000000000000000", `10^{21}+1`, Wrong},
@@ -41,7 +41,7 @@ func TestAnIntegerMayStandWithItsUnitNameOrFrame(t *testing.T) {
 
 func TestAFinalAnswerIsWrittenOut(t *testing.T) {
 	final := Options{Final: true}
-	for _, pred := range []string{"2*3", "10-4", "3!", `\sqrt{36}`, "6^1", "2+4"} {
+	for _, pred := range []string{"2*3", "10-4", "3!", `\sqrt{36}`, "6^1", "2+4", `\frac{12}{2}`, `\frac{6}{1}`, "12/2", `0.006 \text{ thousand}`} {
 		if v := Judge("6", pred); v.Outcome != Correct {
 			t.Errorf("Judge(6, %q) = %+v, want correct by its value", pred, v)
 		}

@@ -8,14 +8,16 @@ import (
 
 // Blocking of matrix products. Chains continue through memory, so none of these numbers can change a bit.
 const (
-	panel      = 32   // columns of a panel: two 512-bit registers
-	tileRows   = 12   // rows of a register tile: 12*2 accumulators of 32 registers
-	rowChunk   = 96   // rows of A that stay in the second-level cache while panels pass
-	colChunk   = 48   // columns of a transposed A that are packed side by side: four register tiles
-	inner      = 1024 // inner block, in words: a panel of B of 64 KiB, a tile of A of 24 KiB
-	smallFlops = 1 << 17
-	packFrom   = 48 // rows of A from which packing a plain B pays
-	spreadFrom = 4  // panels from which moving rows of A apart pays
+	panel      = 32      // columns of a panel: two 512-bit registers
+	tileRows   = 12      // rows of a register tile: 12*2 accumulators of 32 registers
+	rowChunk   = 96      // rows of A that stay in the second-level cache while panels pass
+	colChunk   = 48      // columns of a transposed A that are packed side by side: four register tiles
+	inner      = 1024    // inner block, in words: a block of A of 384 KiB and a panel of B of 128 KiB
+	smallFlops = 1 << 17 // what one thread does alone
+
+	itemsPerThread = 8  // at least, so that threads end together
+	packFrom       = 48 // rows of A from which packing a plain B pays
+	spreadFrom     = 4  // panels from which moving rows of A apart pays
 )
 
 // Scratch slots of a worker that this file and its neighbours use.
@@ -129,8 +131,9 @@ func (b *Backend) run(s *stream, p product) {
 	count := panels(p.size.N)
 	group := count
 	rows := (p.size.M + chunk - 1) / chunk
-	if want := 4 * s.threads(); rows < want {
-		group = max(1, count*rows/want)
+	if want := itemsPerThread * s.threads(); rows < want {
+		pieces := (want + rows - 1) / rows
+		group = max(1, (count+pieces-1)/pieces)
 	}
 	if p.size.M*p.size.N*p.size.K < smallFlops && !p.transposed {
 		chunk, group, rows = p.size.M, count, 1

@@ -84,10 +84,14 @@ func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
 	inEveryNumerics(t, func(t *testing.T, b *cpu.Backend, p Precision) {
 		all := everyFamily()
 		all["even"] = even()
-		for _, c := range all {
+		for name, c := range all {
+			batches := []int{1, 3, 8}
+			if name != "qwen3" && name != "even" { // families differ in a row's own operations, not in how rows keep company
+				batches = []int{3}
+			}
 			m := mustModel(t, b, c, WithPrecision(p))
 			for _, procs := range []int{1, 2} {
-				for _, batch := range []int{1, 3, 8} {
+				for _, batch := range batches {
 					agree(t, m, b, lengths[:batch], procs)
 				}
 			}

@@ -96,7 +96,7 @@ var (
 func foldText(s string) string {
 	s = strings.ToLower(commandName.ReplaceAllString(s, " "))
 	words := strings.Fields(noise.ReplaceAllString(s, " "))
-	for len(words) > 1 && slices.Contains([]string{"the", "a", "an"}, words[0]) {
+	for len(words) > 1 && len(words[1]) > 1 && slices.Contains([]string{"the", "a", "an"}, words[0]) {
 		words = words[1:]
 	}
 	folded := strings.Trim(strings.Join(words, " "), ".-:' ")
@@ -111,6 +111,9 @@ var truths = map[string]string{"true": "yes", "false": "no", "yes": "yes", "no":
 
 // choiceForm is a letter of a multiple choice: A, (A), A., (A) with its words.
 var choiceForm = regexp.MustCompile(`^\(?([A-Z])(?:\)|\.|:|\)\.)?$|^\(([A-Z])\)\s+\S`)
+
+// standingLetters are capital letters that stand alone.
+var standingLetters = regexp.MustCompile(`\b[A-J]\b`)
 
 // choice returns the letter that an answer chooses.
 func choice(raw string) (string, bool) {

@@ -2,6 +2,8 @@ package verify
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -44,6 +46,9 @@ func (c *comparer) answers(gold, pred answer) Verdict {
 				return correct(PathChoice)
 			}
 			return wrong(PathChoice, "the choice is %s, not %s", got, letter)
+		}
+		if chosen := standingLetters.FindAllString(commandName.ReplaceAllString(pred.raw, " "), -1); len(chosen) > 1 {
+			return wrong(PathChoice, "%q names %d choices", brief(pred.raw), len(chosen))
 		}
 	}
 	if gold.node == nil || pred.node == nil {
@@ -95,6 +100,8 @@ func (c *comparer) texts(gold, pred answer) Verdict {
 	switch {
 	case want == got && want != "":
 		return correct(PathText)
+	case sameWords(gold.raw, pred.raw):
+		return correct(PathText)
 	case strings.ReplaceAll(want, " ", "") == strings.ReplaceAll(got, " ", "") && want != "":
 		return correct(PathText)
 	case gold.node != nil && !wordsOnly(gold.raw) && gold.node.kind == kNum:
@@ -107,6 +114,25 @@ func (c *comparer) texts(gold, pred answer) Verdict {
 		return wrong(PathText, "%q is not %q", brief(pred.raw), brief(gold.raw))
 	}
 	return unknown(PathText, "the reference %q is compared by its wording only, and the answer %q has another one", brief(gold.raw), brief(pred.raw))
+}
+
+// listSign separates the words of a list.
+var listSign = regexp.MustCompile(`[,;]|\band\b|\bor\b`)
+
+// sameWords reports whether two lists have the same words in any order.
+func sameWords(gold, pred string) bool {
+	sorted := func(raw string) []string {
+		var out []string
+		for _, part := range listSign.Split(raw, -1) {
+			if folded := foldText(part); folded != "" {
+				out = append(out, folded)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	a := sorted(gold)
+	return len(a) > 1 && slices.Equal(a, sorted(pred))
 }
 
 func plainWords(folded string) bool {

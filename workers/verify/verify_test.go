@@ -114,7 +114,8 @@ var typed = []struct{ gold, same, other string }{
 	{`\sqrt{2}\sqrt{3}`, `\sqrt6`, `\sqrt5`}, {`\frac{1}{1+\sqrt2}`, `\sqrt2-1`, `\sqrt2+1`}, {`\sqrt[3]{16}`, `2\sqrt[3]{2}`, `2\sqrt{2}`}, {`2^{n+1}`, `2\cdot2^n`, `2^n+1`},
 	{`4^n`, `2^{2n}`, `2^{n+2}`}, {`\tan^2 y+1`, `\sec^2 y`, `\csc^2 y`}, {`\ln 12`, `2\ln 2+\ln 3`, `\ln 13`}, {`\log_2 8 + x`, `x+3`, `x+2`}, {`e^{2x}`, `(e^x)^2`, `e^{x^2}`},
 	{`\binom{10}{3}+x`, "120+x", "100+x"}, {"n!", "n!", "n"}, {`\frac{\pi r}{h+r}`, `\frac{r\pi}{r+h}`, `\frac{\pi}{h+r}`}, {`\frac{a}{b}+\frac{c}{d}`, `\frac{ad+bc}{bd}`, `\frac{a+c}{b+d}`},
-	{`\text{Evelyn}`, "evelyn", "Carla"}, {`\text{(C)}`, "C", "B"}, {"(D) Alina", "D", "A"}, {"Yes", "yes.", "No"}, {`\text{east}`, "East", "west"}, {"True", "yes", "false"},
+	{`\text{Evelyn}`, "evelyn", "Carla"}, {`\text{(C)}`, "C", "B"}, {"B", "(B)", "A or B"}, {"B", `\text{B}`, "A B"}, {`\text{(A)}`, "A.", "A, B"}, {`\text{C,E}`, "E, C", "C, D"}, {"red, green", "green and red", "red, blue"},
+	{`\text{Alice, Bob}`, "Bob, Alice", "Alice"}, {"(D) Alina", "D", "A"}, {"Yes", "yes.", "No"}, {`\text{east}`, "East", "west"}, {"True", "yes", "false"},
 	{"52_8", "52", "53_8"}, {"1010_2", `1010_{2}`, "1011_2"}, {`\max(2,3)x`, "3x", "2x"}, {`\lfloor 3.7\rfloor x`, "3x", "4x"}, {"|x|", `\lvert x\rvert`, "x+1"},
 }
 

@@ -14,7 +14,8 @@
 //     links of the chain are pairs of inner indices (2p, 2p+1), accumulated in float32; an odd end is paired with zero.
 //   - Every other operation computes a row from that row alone, in an order that depends on the row's length only. Sums over rows
 //     (gradients of weights) run over rows ascending and continue from the old value.
-//   - Attention visits a sequence's keys in blocks of BlockTokens absolute positions from 0, ascending.
+//   - Attention visits a sequence's keys in blocks of BlockTokens absolute positions from 0, ascending. Keys and values are rounded to the
+//     type of their cache before it, whoever asks: a sampler, a teacher-forced pass or a gradient.
 //
 // Results agree to the bit between two backends only if their numerics ids are equal.
 package kernels

@@ -252,3 +252,20 @@ func TestACacheOfAnotherPrecisionIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestBlockBytesIsTheMemoryOfABlock(t *testing.T) {
+	b, err := cpu.FromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, size := range map[Precision]int{PrecisionFP32: 4, PrecisionBF16: 2} {
+		m := mustModel(t, b, small(true), WithPrecision(p))
+		elements := 0
+		for _, v := range newKVCache(b, m.Config, 3, WithPrecision(p)).views {
+			elements += v.Len
+		}
+		if got := 3 * m.BlockBytes(); got != size*elements {
+			t.Errorf("%s: three blocks take %d bytes, BlockBytes says %d", p, size*elements, got)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/model"
@@ -47,4 +48,50 @@ func BenchmarkRollout(b *testing.B) {
 		e.Close()
 	}
 	b.ReportMetric(128*100*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// BenchmarkStep is the time from id to id of some sequences that decode together, model included: the best of all steps beside the mean,
+// since a shared machine disturbs most of them.
+func BenchmarkStep(b *testing.B) {
+	m, err := model.New(model.Config{VocabSize: 1024, HiddenSize: 128, IntermediateSize: 384, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 32,
+		MaxPosition: 2048, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.05}, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, batch := range []int{1, 64} {
+		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) { step(b, m, batch) })
+	}
+}
+
+func step(b *testing.B, m *model.Model, batch int) {
+	e, err := New(m, "v1", Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	best, last := time.Hour, time.Time{}
+	tick := func(Token) {
+		now := time.Now()
+		if !last.IsZero() {
+			best = min(best, now.Sub(last))
+		}
+		last = now
+	}
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for i := range batch {
+			r := Request{IDs: []int32{1, 2, 3}, MaxNew: 200, Temperature: 1, Address: philox.Address{Ordinal: i}}
+			if i == 0 {
+				last, r.OnToken = time.Time{}, tick
+			}
+			wg.Go(func() {
+				if _, err := e.Generate(testContext(b), r); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	b.ReportMetric(float64(b.N*batch*200)/b.Elapsed().Seconds(), "tokens/s")
+	b.ReportMetric(float64(batch)/best.Seconds(), "best-tokens/s")
 }

@@ -102,6 +102,7 @@ func (t *Trainer) loadCheckpoint(ctx context.Context, rec Recipe, run, stage str
 		return nil, err
 	}
 	state := train.NewState(m)
+	state.Plan.Recompute = rec.Recompute
 	if err := state.LoadTensors(tensors); err != nil {
 		return nil, fmt.Errorf("checkpoint %d of %s/%s: %w", step, run, stage, err)
 	}

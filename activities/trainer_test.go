@@ -244,3 +244,21 @@ func TestAFaultAtAnyWriteOfTrainingChangesNothing(t *testing.T) {
 	must(t, begin(process(t, want)))
 	everyFault(t, start, canonical(t, want), append(script, begin))
 }
+
+func TestARecipeThatRecomputesActivationsGivesTheSameBits(t *testing.T) {
+	st, _ := toyRun(t)
+	in := rounds(t, st, 1)
+	want := trainOn(process(t, st), in[0])
+	st, _ = toyRun(t)
+	rounds(t, st, 1)
+	rec := toyRecipe(t)
+	rec.Recompute = true
+	body, err := encodeIndented(rec)
+	must(t, err)
+	must(t, st.Delete(t.Context(), store.RecipeKey(benchRun)))
+	put(t, st, store.RecipeKey(benchRun), body)
+	b := process(t, st)
+	if got := trainOn(b, in[0]); got != want || !b.tr.held[benchRun].state.Plan.Recompute {
+		t.Fatalf("%+v, want %+v by a trainer that recomputes", got, want)
+	}
+}

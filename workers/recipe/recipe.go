@@ -12,6 +12,7 @@ type Recipe struct {
 	Seed       uint64     `yaml:"seed" json:"seed"`
 	Numerics   string     `yaml:"numerics" json:"numerics"`   // exact
 	Precision  string     `yaml:"precision" json:"precision"` // of the operands of matrix products: fp32 or bf16
+	Recompute  bool       `yaml:"recompute" json:"recompute"` // activations in the backward pass: less memory, more work, the same bits
 	Model      Model      `yaml:"model" json:"model"`
 	Data       Data       `yaml:"data" json:"data"`
 	Agent      Agent      `yaml:"agent" json:"agent"`

@@ -58,11 +58,39 @@ type finding struct {
 }
 
 // check asks about every pair. A pair that takes the session down is open with its reason, and the pairs behind it are asked
-// again in another session.
+// again in another session. A session that had ended before, or a sandbox that failed, is tried once more.
 func (k *checker) check(ctx context.Context, questions []question) []finding {
 	out := make([]finding, len(questions))
-	var ask []int
-	pairs := make([][2]any, len(questions))
+	pairs, ask := asTrees(questions, out)
+	for again := true; len(ask) > 0; {
+		now := ask[:min(len(ask), batchSize)]
+		err := k.batch(ctx, now, pairs, out)
+		done := 0
+		for done < len(now) && out[now[done]].known {
+			done++
+		}
+		switch {
+		case ctx.Err() != nil:
+			unanswered(out, ask[done:], ctx.Err())
+			return out
+		case done == 0 && again && (errors.Is(err, sandbox.ErrSessionEnded) || errors.Is(err, sandbox.ErrInfrastructure)):
+			again = false
+			continue
+		case errors.Is(err, errNoSession):
+			unanswered(out, ask[done:], err)
+			return out
+		case done < len(now):
+			unanswered(out, now[done:done+1], err)
+			done++
+		}
+		ask, again = ask[done:], true
+	}
+	return out
+}
+
+// asTrees writes the pairs as trees and returns the places of those that can be asked.
+func asTrees(questions []question, out []finding) (pairs [][2]any, ask []int) {
+	pairs = make([][2]any, len(questions))
 	for i, q := range questions {
 		gold, ok := tree(q.gold)
 		pred, fine := tree(q.pred)
@@ -73,32 +101,23 @@ func (k *checker) check(ctx context.Context, questions []question) []finding {
 		pairs[i] = [2]any{gold, pred}
 		ask = append(ask, i)
 	}
-	for len(ask) > 0 {
-		now := ask[:min(len(ask), batchSize)]
-		err := k.batch(ctx, now, pairs, out)
-		done := 0
-		for done < len(now) && out[now[done]].known {
-			done++
-		}
-		if done < len(now) {
-			out[now[done]] = finding{known: true, failed: true, reason: fmt.Sprintf("no verdict from the sandbox: %v", err)}
-			done++
-		}
-		ask = ask[done:]
-		if ctx.Err() != nil {
-			for _, i := range ask {
-				out[i] = finding{known: true, failed: true, reason: fmt.Sprintf("no verdict from the sandbox: %v", ctx.Err())}
-			}
-			return out
-		}
-	}
-	return out
+	return pairs, ask
 }
+
+// unanswered marks pairs that got no verdict.
+func unanswered(out []finding, which []int, err error) {
+	for _, i := range which {
+		out[i] = finding{known: true, failed: true, reason: fmt.Sprintf("no verdict from the sandbox: %v", err)}
+	}
+}
+
+// errNoSession matches the failure to start the program: other pairs will not fare better.
+var errNoSession = errors.New("no session")
 
 // batch asks about some pairs and stores what is said. The error tells why a pair has no finding.
 func (k *checker) batch(ctx context.Context, which []int, pairs [][2]any, out []finding) error {
 	if err := k.open(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNoSession, err)
 	}
 	nonce, input, err := request(which, pairs)
 	if err != nil {

@@ -145,6 +145,24 @@ func TestPairsBehindAKilledSessionAreAskedAgain(t *testing.T) {
 	}
 }
 
+func TestASessionThatHasGrownOldIsReplaced(t *testing.T) {
+	f := &fakeSandbox{answer: func(batch int, input string) (sandbox.Result, error) {
+		if batch == 2 {
+			return sandbox.Result{}, fmt.Errorf("%w: it was idle", sandbox.ErrSessionEnded)
+		}
+		return sandbox.Result{Status: sandbox.Success, Stderr: nonceOf(input) + " 0 equal 5\n"}, nil
+	}}
+	v := NewVerifier(f, Options{})
+	for _, name := range []string{"x", "y"} {
+		if got := v.Judge(deadline(t), `\sin 2`+name, `2\sin `+name+`\cos `+name); got.Outcome != Correct {
+			t.Errorf("%+v, want correct", got)
+		}
+	}
+	if f.opened != 2 || f.batches != 3 {
+		t.Errorf("%d sessions and %d batches, want 2 and 3", f.opened, f.batches)
+	}
+}
+
 func TestACancelledCheckEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &fakeSandbox{answer: func(int, string) (sandbox.Result, error) { cancel(); return sandbox.Result{}, context.Canceled }}

@@ -38,6 +38,14 @@ func avx2Half(t *tile, n int, transposed bool) {
 	}
 }
 
+func asmWiden(i isa, even, odd, src *float32, words int) {
+	if i == avx512 {
+		avx512Widen(even, odd, src, words)
+		return
+	}
+	avx2Widen(even, odd, src, words)
+}
+
 func asmMax(i isa, x *float32, blocks int, acc *[lanes]float32) {
 	if i == avx512 {
 		avx512Max(x, blocks, acc)
@@ -200,6 +208,12 @@ func avx512DotFold(x, y *float32, blocks int) float32
 
 //go:noescape
 func avx512TripleFold(x, y, z *float32, blocks int) float32
+
+//go:noescape
+func avx512Widen(even, odd, src *float32, words int)
+
+//go:noescape
+func avx2Widen(even, odd, src *float32, words int)
 
 //go:noescape
 func avx512SumSquares(x *float32, blocks int, acc *[lanes]float64)

@@ -39,3 +39,5 @@ func avx512CopyPanels(_ *float32, _ uintptr, _ *float32, _ int) { panic("no asse
 func avx512CopyGroups(_ *float32, _ uintptr, _ *float32, _ int) { panic("no assembly") }
 func avx512DotFold(_, _ *float32, _ int) float32                { panic("no assembly") }
 func avx512TripleFold(_, _, _ *float32, _ int) float32          { panic("no assembly") }
+
+func asmWiden(_ isa, _, _, _ *float32, _ int) { panic("no assembly") }

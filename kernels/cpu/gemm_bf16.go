@@ -57,7 +57,7 @@ func (b *Backend) blockEmulated(w *worker, p *product, m0, m1, j0, j1 int) {
 		t.ldb, t.b = 4*panel, unsafe.Pointer(&wide[0])
 		for j := j0; j < j1; j++ {
 			t.n, t.c = min(panel, n-j*panel), unsafe.Pointer(&p.c[m0*n+j*panel])
-			widenPanel(wide, p.b[j*p.jump+p.innerB(k0):], words, p.kind == paired)
+			b.widenPanel(wide, p.b[j*p.jump+p.innerB(k0):], words, p.kind == paired)
 			if p.transposed {
 				b.panelCols(&t)
 			} else {
@@ -74,7 +74,15 @@ func unpair(w float32) (even, odd float32) {
 }
 
 // widenPanel turns words of a panel into two rows each, the odd elements' first if oddFirst.
-func widenPanel(dst, src []float32, words int, oddFirst bool) {
+func (b *Backend) widenPanel(dst, src []float32, words int, oddFirst bool) {
+	if b.isa != generic && words > 0 {
+		first, second := &dst[0], &dst[panel]
+		if oddFirst {
+			first, second = second, first
+		}
+		asmWiden(b.isa, first, second, &src[0], words)
+		return
+	}
 	for p := range words {
 		even, odd := dst[2*p*panel:(2*p+1)*panel], dst[(2*p+1)*panel:(2*p+2)*panel]
 		if oddFirst {

@@ -35,6 +35,7 @@ func (a *asm) panels() {
 		a.panel(panelKernel{name: "Masked" + kind, rows: 4, transposed: transposed, masked: true, reg: 'Y', width: 32, acc: 4, maskLo: 14})
 	}
 	a.peak()
+	a.widen()
 }
 
 // bf16Panels emits the micro-kernels over bfloat16. The widened product has no transposed form.

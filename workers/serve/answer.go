@@ -16,6 +16,7 @@ import (
 type part struct {
 	text   string
 	tokens []engine.Token
+	end    finish // "" while the answer goes on
 }
 
 // finish says why an answer ended, in OpenAI's words.
@@ -28,17 +29,16 @@ const (
 )
 
 // answers samples all answers to the jobs at once. emit gets the parts of each in order, one call at a time over all answers;
-// its error ends them all.
-func (s *Server) answers(ctx context.Context, jobs []job, emit func(index int, p part) error) ([]finish, error) {
+// its error ends them all. The last part of each has its end.
+func (s *Server) answers(ctx context.Context, jobs []job, emit func(index int, p part) error) error {
 	n := 0
 	for _, j := range jobs {
 		n += value(j.N, 1)
 	}
 	places, err := s.queue.admit(n)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ends := make([]finish, n)
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	index := 0
@@ -49,22 +49,19 @@ func (s *Server) answers(ctx context.Context, jobs []job, emit func(index int, p
 			index++
 			group.Go(func() error {
 				defer places[at].leave()
-				var err error
-				ends[at], err = s.answer(ctx, j, i, places[at], func(p part) error {
+				return s.answer(ctx, j, i, places[at], func(p part) error {
 					mu.Lock()
 					defer mu.Unlock()
 					return emit(at, p)
 				})
-				return err
 			})
 		}
 	}
-	err = group.Wait()
-	return ends, err
+	return group.Wait()
 }
 
 // answer samples one answer.
-func (s *Server) answer(ctx context.Context, j job, i int, at *place, emit func(part) error) (finish, error) {
+func (s *Server) answer(ctx context.Context, j job, i int, at *place, emit func(part) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &feed{wake: make(chan struct{}, 1)}
@@ -87,20 +84,26 @@ func (s *Server) answer(ctx context.Context, j job, i int, at *place, emit func(
 			if stopped || err != nil {
 				cancel()
 				<-done // it returns at once; no token is told after it
-				return finishStop, err
+			}
+			if err != nil {
+				return err
+			}
+			if stopped {
+				return emit(part{end: finishStop})
 			}
 		case d := <-done:
-			if stopped, err := r.read(f.take()); stopped || err != nil {
-				return finishStop, err
+			stopped, err := r.read(f.take())
+			switch {
+			case err != nil:
+				return err
+			case stopped:
+				return emit(part{end: finishStop})
+			case d.err != nil:
+				return fmt.Errorf("answer %d: %w", i, cause(ctx, d.err))
+			case d.gen.Finish == engine.FinishLength:
+				return emit(part{text: r.cut.close(), end: finishLength})
 			}
-			if d.err != nil {
-				return "", fmt.Errorf("answer %d: %w", i, cause(ctx, d.err))
-			}
-			end := finishStop
-			if d.gen.Finish == engine.FinishLength {
-				end = finishLength
-			}
-			return end, emit(part{text: r.cut.close()})
+			return emit(part{text: r.cut.close(), end: finishStop})
 		}
 	}
 }
@@ -132,7 +135,7 @@ func (r reader) read(tokens []engine.Token) (stopped bool, err error) {
 	for n := range tokens {
 		text, stopped := r.cut.add(tokens[n].ID)
 		r.s.metrics.generated.Add(context.Background(), 1)
-		if err := r.emit(part{text, tokens[n : n+1]}); stopped || err != nil {
+		if err := r.emit(part{text: text, tokens: tokens[n : n+1]}); stopped || err != nil {
 			return stopped, err
 		}
 	}

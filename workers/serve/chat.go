@@ -86,6 +86,7 @@ type chatAnswer struct {
 	text   strings.Builder
 	tokens []engine.Token
 	filter callFilter
+	end    finish
 }
 
 // chat serves /v1/chat/completions.
@@ -99,6 +100,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	if err := s.checkMarkers(); err != nil {
 		return err
 	}
 	talk, err := s.conversation(&req)
@@ -119,6 +123,16 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	return c.whole(w, r)
 }
 
+// checkMarkers wants turns to be something that the model knows.
+func (s *Server) checkMarkers() error {
+	for _, marker := range []string{tokenizer.TurnStart, tokenizer.TurnEnd} {
+		if _, ok := s.tokenizer.SpecialID(marker); !ok {
+			return badRequest("model", "the tokenizer of %s lacks %s, so it cannot chat; use /v1/completions", s.opt.Model, marker)
+		}
+	}
+	return nil
+}
+
 // name makes an answer's id of the request's.
 func (s *Server) name(prefix string, w http.ResponseWriter) string {
 	return fmt.Sprintf("%s-%x-%s", prefix, s.began.UnixNano(), strings.TrimPrefix(w.Header().Get("X-Request-Id"), "req-"))
@@ -136,8 +150,9 @@ type chat struct {
 
 // whole answers in one piece.
 func (c *chat) whole(w http.ResponseWriter, r *http.Request) error {
-	ends, err := c.s.answers(r.Context(), []job{c.job}, func(i int, p part) error {
+	err := c.s.answers(r.Context(), []job{c.job}, func(i int, p part) error {
 		a := &c.answers[i]
+		a.end = p.end
 		a.text.WriteString(p.text)
 		a.tokens = append(a.tokens, p.tokens...)
 		c.usage.add(len(p.tokens))
@@ -148,7 +163,7 @@ func (c *chat) whole(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := c.head
 	for i := range c.answers {
-		out.Choices = append(out.Choices, c.choice(i, ends[i]))
+		out.Choices = append(out.Choices, c.choice(i))
 	}
 	out.Usage = &c.usage
 	if c.req.TokenIDs {
@@ -157,8 +172,9 @@ func (c *chat) whole(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, out)
 }
 
-func (c *chat) choice(i int, end finish) chatChoice {
+func (c *chat) choice(i int) chatChoice {
 	a := &c.answers[i]
+	end := a.end
 	text, calls := a.text.String(), []toolCallJSON(nil)
 	if c.req.callsTools() && end == finishStop {
 		text, calls = c.calls(i, text)

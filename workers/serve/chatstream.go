@@ -10,19 +10,17 @@ import (
 func (c *chat) stream(w http.ResponseWriter, r *http.Request) error {
 	c.head.Object = "chat.completion.chunk"
 	out := &events{w: w}
-	ends, err := c.s.answers(r.Context(), []job{c.job}, func(i int, p part) error {
+	err := c.s.answers(r.Context(), []job{c.job}, func(i int, p part) error {
 		if err := c.open(out); err != nil {
 			return err
 		}
-		return c.delta(out, i, p)
+		if err := c.delta(out, i, p); err != nil || p.end == "" {
+			return err
+		}
+		return c.end(out, i, p.end)
 	})
 	if err != nil {
 		return err
-	}
-	for i, end := range ends {
-		if err := c.end(out, i, end); err != nil {
-			return err
-		}
 	}
 	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
 		last := c.head

@@ -159,8 +159,10 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *completion) whole(w http.ResponseWriter, r *http.Request) error {
-	ends, err := c.s.answers(r.Context(), c.jobs, func(i int, p part) error {
+	ends := make([]finish, len(c.tokens))
+	err := c.s.answers(r.Context(), c.jobs, func(i int, p part) error {
 		c.take(i, p)
+		ends[i] = p.end
 		return nil
 	})
 	if err != nil {
@@ -181,8 +183,11 @@ func (c *completion) stream(w http.ResponseWriter, r *http.Request) error {
 		event.Choices = []completionChoice{c.choice(i, end)}
 		return out.send(event)
 	}
-	ends, err := c.s.answers(r.Context(), c.jobs, func(i int, p part) error {
+	err := c.s.answers(r.Context(), c.jobs, func(i int, p part) error {
 		c.take(i, p)
+		if p.end != "" {
+			return send(i, &p.end)
+		}
 		if c.texts[i] == "" && (c.req.LogProbs == nil && !c.req.TokenIDs || len(c.tokens[i]) == 0) {
 			return nil
 		}
@@ -190,11 +195,6 @@ func (c *completion) stream(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		return err
-	}
-	for i := range ends {
-		if err := send(i, &ends[i]); err != nil {
-			return err
-		}
 	}
 	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
 		last := c.head

@@ -89,15 +89,21 @@ func TestADialogueOnlyGrowsAndKeepsTheModelsOwnIDs(t *testing.T) {
 }
 
 func TestAnAnswerThatIsCalledOffIsForgotten(t *testing.T) {
-	d, _ := dialogue(t, nil)
+	f := &scripted{tok: testTokenizer(t), says: says("a long answer")}
+	d, err := NewDialogue(f, echo{}, f.tok, DialogueOptions{Positions: 4096, MaxTokens: 100, MaxTurns: 1, Agent: agent.Config{CallsPerTurn: 1, Retry: agent.DefaultRetry()}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.Ask(t.Context(), "first", silent()); err != nil {
 		t.Fatal(err)
 	}
 	before := slices.Clone(d.ids)
+	f.gate = make(chan struct{}, 2) // two tokens come, and no more
+	f.gate <- struct{}{}
+	f.gate <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	show := silent()
 	show.Text = func(string) { cancel() }
-	d.opt.MaxTokens = 200
 	if _, err := d.Ask(ctx, "second", show); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want the cancellation", err)
 	}

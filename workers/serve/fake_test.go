@@ -40,7 +40,10 @@ func (f *scripted) Generate(ctx context.Context, req engine.Request) (engine.Gen
 	f.mu.Lock()
 	f.requests = append(f.requests, req)
 	f.mu.Unlock()
-	end, _ := f.tok.SpecialID(tokenizer.TurnEnd)
+	end, ok := f.tok.SpecialID(tokenizer.TurnEnd)
+	if !ok {
+		end, _ = f.tok.SpecialID(tokenizer.EndOfText)
+	}
 	ids := append(f.tok.EncodeWithSpecials(f.says(req)), end)
 	gen := engine.Generation{Finish: engine.FinishStop}
 	if len(ids) > req.MaxNew {

@@ -20,13 +20,10 @@ func decode(r *http.Request, to any) error {
 		}
 	}
 	body, err := io.ReadAll(r.Body)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
+	if err != nil {
 		return err
-	case err != nil:
-		return badRequest("", "the request could not be read: %v", err)
-	case !utf8.Valid(body):
+	}
+	if !utf8.Valid(body) {
 		return badRequest("", "the request is not UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))

@@ -12,7 +12,6 @@ import (
 
 const (
 	headerTimeout = 10 * time.Second // for a client to send its headers
-	readTimeout   = time.Minute      // for a client to send its whole request
 	idleTimeout   = 2 * time.Minute  // between requests of a connection
 	headerBytes   = 64 << 10
 )
@@ -24,7 +23,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	defer cut(nil)
 	server := &http.Server{
 		Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return rest },
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(s.opt.Log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -250,6 +251,46 @@ func TestARequestThatTakesTooLongIsEnded(t *testing.T) {
 	url := start(t, f, func(o *Options) { o.Timeout = 50 * time.Millisecond })
 	if r := post(t, url+"/v1/completions", `{"model": "tiny", "prompt": "a"}`); r.code != http.StatusGatewayTimeout || !strings.Contains(r.body, "timeout") {
 		t.Errorf("status %d: %s", r.code, r.body)
+	}
+}
+
+func TestAClientMayWaitLongerForItsAnswerThanItMayTakeToAsk(t *testing.T) {
+	f := &scripted{says: says("slow"), gate: make(chan struct{})}
+	url := start(t, f, func(o *Options) { o.ReadTimeout = 100 * time.Millisecond })
+	done := make(chan reply, 1)
+	go func() { done <- post(t, url+"/v1/completions", `{"model": "tiny", "prompt": "a"}`) }()
+	f.gate <- struct{}{}
+	time.Sleep(200 * time.Millisecond) // longer than the request may take to be sent
+	close(f.gate)
+	if r := <-done; r.code != http.StatusOK || !strings.Contains(r.body, "slow") {
+		t.Errorf("status %d: %s", r.code, r.body)
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
+		t.Errorf("to half a request: %q (%v)", answer, err)
+	}
+}
+
+func TestAModelWithoutTurnMarkersHasCompletionsOnly(t *testing.T) {
+	tok, err := tokenizer.Train([]string{"the quick brown fox"}, 300, []string{tokenizer.EndOfText})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &scripted{tok: tok, says: says("fox")}
+	url := start(t, f)
+	if r := post(t, url+"/v1/chat/completions", chatBody("")); r.code != http.StatusBadRequest || !strings.Contains(r.body, "<|im_start|>") {
+		t.Errorf("chat: status %d: %s", r.code, r.body)
+	}
+	if r := decoded[completionResponse](t, post(t, url+"/v1/completions", `{"model": "tiny", "prompt": "the"}`)); r.Choices[0].Text != "fox" {
+		t.Errorf("completion %+v", r)
 	}
 }
 

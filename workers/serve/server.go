@@ -1,10 +1,14 @@
 package serve
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +35,8 @@ type Options struct {
 	Timeout    time.Duration // of one request; default 10 minutes
 	MaxBody    int64         // bytes of a request; default 8 MiB
 
+	ReadTimeout time.Duration // for a client to send its request; default 1 minute
+
 	Now  func() time.Time // default time.Now
 	Seed func() uint64    // for requests without one; default: random
 	Log  *slog.Logger     // default: discard
@@ -48,6 +54,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = 8 << 20
+	}
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = time.Minute
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -73,17 +82,12 @@ type Server struct {
 	draining  atomic.Bool
 }
 
-// New makes a server. The tokenizer must know the turn markers.
+// New makes a server. Without the turn markers in the tokenizer there are completions and no chats.
 func New(g Generator, t *tokenizer.Tokenizer, o Options) (*Server, error) {
 	o = o.withDefaults()
-	if o.Model == "" || o.Positions < 1 || o.MaxWaiting < 1 || o.MaxChoices < 1 || o.MaxBody < 1 || o.Timeout <= 0 {
+	if o.Model == "" || o.Positions < 1 || o.MaxWaiting < 1 || o.MaxChoices < 1 || o.MaxBody < 1 || o.Timeout <= 0 || o.ReadTimeout <= 0 {
 		return nil, fmt.Errorf("serve: model %q with %d positions, %d waiting, %d choices, %d bytes, %v; want a name and positive numbers",
 			o.Model, o.Positions, o.MaxWaiting, o.MaxChoices, o.MaxBody, o.Timeout)
-	}
-	for _, marker := range []string{tokenizer.TurnStart, tokenizer.TurnEnd} {
-		if _, ok := t.SpecialID(marker); !ok {
-			return nil, fmt.Errorf("serve: the tokenizer lacks %s, want one of a ChatML model such as Qwen3", marker)
-		}
 	}
 	s := &Server{opt: o, engine: g, tokenizer: t, began: o.Now(), queue: queue{most: o.MaxWaiting, now: o.Now}}
 	var err error
@@ -124,14 +128,36 @@ func (s *Server) endpoint(name string, serve func(http.ResponseWriter, *http.Req
 		if s.draining.Load() {
 			err = errDraining
 		} else {
-			r.Body = http.MaxBytesReader(out, r.Body, s.opt.MaxBody)
-			err = serve(out, r.WithContext(ctx))
+			err = s.receive(out, r)
+			if err == nil {
+				err = serve(out, r.WithContext(ctx))
+			}
 		}
 		if err != nil {
 			s.fail(out, r, name, err)
 		}
 		s.metrics.request(name, out.status(), s.opt.Now().Sub(begin))
 	})
+}
+
+// receive reads a request's body within its bounds of size and time. The time ends with the body: a deadline left on the
+// connection would look like the client's departure while its answer is being sampled.
+func (s *Server) receive(w *recorder, r *http.Request) error {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(s.opt.ReadTimeout)) // a writer without one (a test's) cannot get stuck
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opt.MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &apiError{status: http.StatusRequestTimeout, message: fmt.Sprintf("the request was not sent within %v", s.opt.ReadTimeout)}
+	case err != nil:
+		return badRequest("", "the request could not be read: %v", err)
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
 
 // fail tells the client what went wrong, within a stream that has begun as its last event. Whoever has gone is told nothing.

@@ -143,9 +143,15 @@ func (o ChatOptions) runner(ctx context.Context) (agent.Runner, func(), error) {
 	return r, pools.Close, nil
 }
 
+// dialogue is the model's part of a conversation. *serve.Dialogue is one.
+type dialogue interface {
+	Ask(ctx context.Context, question string, show serve.Show) (agent.StopReason, error)
+	Forget()
+}
+
 // talk is a conversation with the person at a terminal or a pipe.
 type talk struct {
-	dialogue   *serve.Dialogue
+	dialogue   dialogue
 	in         io.Reader
 	interrupts <-chan os.Signal
 	show       *printer
@@ -188,12 +194,12 @@ func (t *talk) converse(ctx context.Context) error {
 			case strings.HasPrefix(line, "/"):
 				t.show.note("there are /new, /exit and Ctrl-C")
 			default:
-				err := t.answer(ctx, line)
-				if err != nil && !errors.Is(err, fault.ErrInterrupted) && fault.Code(err) != fault.User {
-					return err
-				}
-				if err != nil {
+				switch err := t.answer(ctx, line); {
+				case err == nil, errors.Is(err, fault.ErrInterrupted):
+				case fault.Code(err) == fault.User:
 					t.show.note(err.Error())
+				default:
+					return err
 				}
 			}
 		}
@@ -216,6 +222,8 @@ func (t *talk) answer(ctx context.Context, question string) error {
 	stop, err := t.dialogue.Ask(ctx, question, serve.Show{Text: t.show.text, Response: t.show.response})
 	t.show.end(stop)
 	switch {
+	case err == nil:
+		return nil // it had come to its end before it could be stopped
 	case ctx.Err() != nil:
 		return fault.ErrInterrupted
 	case errors.Is(err, serve.ErrFull):

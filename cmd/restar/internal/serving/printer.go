@@ -63,6 +63,7 @@ func (p *printer) ask() {
 	if !p.json {
 		p.closeLine()
 		p.write("", "> ")
+		p.lineOpen = false // the person's Enter ends it
 	}
 }
 

@@ -64,6 +64,12 @@ func Serve(ctx context.Context, out io.Writer, dir string, o ServeOptions) (err 
 			err = errors.Join(err, e)
 		}
 	}()
+	mode := display.Lines
+	if o.JSON {
+		mode = display.JSON
+	}
+	d := display.New(out, mode, time.Now)
+	d.Event("reading", "reading "+dir, map[string]any{"folder": dir})
 	f, err := open(ctx, dir, o.EngineOptions)
 	if err != nil {
 		return err
@@ -83,11 +89,6 @@ func Serve(ctx context.Context, out io.Writer, dir string, o ServeOptions) (err 
 	if err != nil {
 		return fault.AsUser(err)
 	}
-	mode := display.Lines
-	if o.JSON {
-		mode = display.JSON
-	}
-	d := display.New(out, mode, time.Now)
 	url := "http://" + l.Addr().String() + "/v1"
 	d.Event("serving", fmt.Sprintf("serving %s at %s: %d tokens of context, %d KV blocks, %s; Ctrl-C ends it", o.Name, url, f.room(), f.blocks, f.model.Precision()),
 		map[string]any{"model": o.Name, "url": url, "context": f.room(), "kv_blocks": f.blocks, "precision": f.model.Precision()})

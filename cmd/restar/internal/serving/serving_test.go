@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -134,8 +133,11 @@ func TestServeAnswersUntilItIsAskedToEnd(t *testing.T) {
 		Data  struct{ URL, Model string }
 	}
 	dec := json.NewDecoder(r)
-	if err := dec.Decode(&line); err != nil || line.Event != "serving" || line.Data.Model != "tiny-run" {
+	if err := dec.Decode(&line); err != nil || line.Event != "reading" {
 		t.Fatalf("first line %+v (%v)", line, err)
+	}
+	if err := dec.Decode(&line); err != nil || line.Event != "serving" || line.Data.Model != "tiny-run" {
+		t.Fatalf("second line %+v (%v)", line, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, io.MultiReader(dec.Buffered(), r)) }()
 	resp, err := http.Post(line.Data.URL+"/chat/completions", "application/json",
@@ -171,9 +173,51 @@ func TestAPipedQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// talking is a conversation of a small random model over pipes.
-func talking(t *testing.T, out io.Writer) (*talk, *io.PipeWriter, chan os.Signal) {
-	t.Helper()
+// patient is a model that answers with the question, and "wait" not before it is stopped.
+type patient struct {
+	signals chan os.Signal
+	asked   []string
+}
+
+func (p *patient) Ask(ctx context.Context, question string, show serve.Show) (agent.StopReason, error) {
+	p.asked = append(p.asked, question)
+	show.Text("you said " + question)
+	if question != "wait" {
+		return agent.Answered, nil
+	}
+	p.signals <- os.Interrupt
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+func (p *patient) Forget() { p.asked = append(p.asked, "FORGET") }
+
+func TestCtrlCEndsTheAnswerAndNotTheConversation(t *testing.T) {
+	var out bytes.Buffer
+	p := &patient{signals: make(chan os.Signal, 1)}
+	in := strings.NewReader("wait\n\n/what\nhello\n/new\nagain\n/exit\nnever\n")
+	talk := &talk{dialogue: p, in: in, interrupts: p.signals, show: newPrinter(&out, false, false)}
+	if err := talk.converse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"wait", "hello", "FORGET", "again"}; !slices.Equal(p.asked, want) {
+		t.Errorf("asked %q, want %q", p.asked, want)
+	}
+	want := "> you said wait\nstopped; the answer is forgotten\n> > there are /new, /exit and Ctrl-C\n> you said hello\n> forgotten\n> you said again\n> "
+	if got := out.String(); got != want {
+		t.Errorf("shown\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestCtrlCEndsAPipedQuestionAsInterrupted(t *testing.T) {
+	p := &patient{signals: make(chan os.Signal, 1)}
+	talk := &talk{dialogue: p, in: strings.NewReader("wait"), interrupts: p.signals, show: newPrinter(io.Discard, false, false)}
+	if err := talk.once(t.Context()); fault.Code(err) != fault.Interrupted {
+		t.Errorf("error %v, want an interruption", err)
+	}
+}
+
+func TestAQuestionTooLongForTheModelIsToldAndForgotten(t *testing.T) {
 	f, err := open(t.Context(), exported(t), EngineOptions{Precision: "fp32"})
 	if err != nil {
 		t.Fatal(err)
@@ -182,64 +226,14 @@ func talking(t *testing.T, out io.Writer) (*talk, *io.PipeWriter, chan os.Signal
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Close)
-	d, err := serve.NewDialogue(e, noTool{}, f.tokenizer, f.dialogue(ChatOptions{NoTool: true, Tokens: 400, Turns: 2, Seed: 1, Temperature: 1}))
+	defer e.Close()
+	d, err := serve.NewDialogue(e, noTool{}, f.tokenizer, f.dialogue(ChatOptions{NoTool: true, Tokens: 4, Turns: 1, Seed: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, w := io.Pipe()
-	signals := make(chan os.Signal, 1)
-	return &talk{dialogue: d, in: r, interrupts: signals, show: newPrinter(out, false, false)}, w, signals
-}
-
-// watcher calls seen once what has been written contains a text.
-type watcher struct {
-	bytes.Buffer
-	text string
-	seen func()
-}
-
-func (w *watcher) Write(b []byte) (int, error) {
-	n, err := w.Buffer.Write(b)
-	if w.seen != nil && strings.Contains(w.String(), w.text) {
-		w.seen()
-		w.seen = nil
-	}
-	return n, err
-}
-
-func TestCtrlCEndsTheAnswerAndNotTheConversation(t *testing.T) {
-	out := &watcher{text: "<reason>"}
-	talk, in, signals := talking(t, out)
-	out.seen = func() { signals <- os.Interrupt }
-	done := make(chan error, 1)
-	go func() { done <- talk.converse(t.Context()) }()
-	for _, line := range []string{"first", "/what", "/new", "/exit"} {
-		if _, err := fmt.Fprintln(in, line); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"stopped; the answer is forgotten", "there are /new", "forgotten"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the conversation lacks %q:\n%s", want, out.String())
-		}
-	}
-}
-
-func TestAQuestionTooLongForTheModelIsToldAndForgotten(t *testing.T) {
-	out := &watcher{}
-	talk, in, _ := talking(t, out)
-	done := make(chan error, 1)
-	go func() { done <- talk.converse(t.Context()) }()
-	for _, line := range []string{strings.Repeat("long ", 500), "/exit"} {
-		if _, err := fmt.Fprintln(in, line); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := <-done; err != nil || !strings.Contains(out.String(), "no room for another turn") {
+	var out bytes.Buffer
+	talk := &talk{dialogue: d, in: strings.NewReader(strings.Repeat("long ", 500) + "\n/exit\n"), show: newPrinter(&out, false, false)}
+	if err := talk.converse(t.Context()); err != nil || !strings.Contains(out.String(), "no room for another turn") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

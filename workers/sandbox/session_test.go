@@ -161,10 +161,7 @@ threading.Thread(target=tick).start()
 
 func TestTheEndOfASessionLeavesNothing(t *testing.T) {
 	p := startPool(t, Options{Preload: Lite(), Zygotes: 1, Warm: 1, MaxSessions: 2})
-	for len(tree(p)) != 5 {
-		time.Sleep(time.Millisecond)
-	}
-	fds := countFiles(t)
+	fds := settledFiles(t, p)
 	for i := range 20 {
 		s := openSession(t, p, SessionOptions{})
 		runCell(t, s, "import os, subprocess\nif os.fork() == 0: os.setsid()\nsubprocess.Popen(['sleep', '31337'])")
@@ -174,13 +171,11 @@ func TestTheEndOfASessionLeavesNothing(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	for len(tree(p)) != 5 {
-		time.Sleep(time.Millisecond)
-	}
+	now := settledFiles(t, p)
 	if who := sleepers(); len(who) > 0 {
 		t.Errorf("processes %v of sessions survived", who)
 	}
-	if now := countFiles(t); now > fds+6 { // one more seat
+	if now != fds {
 		t.Errorf("%d descriptors, %d before", now, fds)
 	}
 	if n := p.Status().Sessions; n != 0 {

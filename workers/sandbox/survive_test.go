@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,6 +74,38 @@ func TestNothingSurvives(t *testing.T) {
 		writeFigures(t, map[string]any{"calls": calls, "seconds": took.Seconds(), "tier": s.Tier, "before": before, "after": after, "lost": s.Lost,
 			"restarts": s.Restarts})
 	}
+}
+
+// Every case is a cell too, between innocent cells of another session. What it does to its own session is its own; the other
+// one keeps its state, and nothing is left when both are closed.
+func TestHostileCellsHarmNobody(t *testing.T) {
+	h := newHost(t)
+	h.settle(t)
+	bystander := openSession(t, h.pool, SessionOptions{Small: true})
+	runCell(t, bystander, "kept = 0")
+	with := h.processes()
+	for i, c := range slices.Concat(h.corpus(t)...) {
+		if slices.Contains(c.Expect.Status, Timeout) || c.Name == "sigalrm_default" || needs[c.Name] != "" || testing.Short() && i%10 > 0 {
+			continue
+		}
+		s := openSession(t, h.pool, SessionOptions{Small: true})
+		if r, err := s.Run(deadline(t), Call{ID: c.Name, Code: h.fill(c.Code), Stdin: h.fill(c.Stdin)}); err != nil {
+			t.Errorf("%s: %+v, %v", c.Name, r, err)
+		}
+		if r, err := s.Run(deadline(t), Call{Code: "print(1 + 1)"}); err != nil && !errors.Is(err, ErrSessionEnded) || errors.Is(err, ErrInfrastructure) {
+			t.Errorf("the cell after %s: %+v, %v", c.Name, r, err)
+		}
+		s.Close()
+		if r := runCell(t, bystander, "kept += 1\nkept"); r.Status != Success {
+			t.Fatalf("%s harmed another session: %+v", c.Name, r)
+		}
+		for h.processes() != with {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	bystander.Close()
+	h.settle(t)
+	h.unharmed(t)
 }
 
 // hammer runs so many calls, each the next case, and every fiftieth in a session.

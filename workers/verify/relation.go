@@ -12,7 +12,7 @@ func named(n *node) (*node, bool) {
 		sides, ops = sides[:i+1], ops[:i]
 	}
 	for i, op := range ops {
-		if op != "=" && !(op == "≈" && i == 0) {
+		if op != "=" && (op != "≈" || i > 0) {
 			return nil, false
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	// secondsEach is the CPU time of one check. Public answers take tens of milliseconds; what takes longer seldom ends.
 	secondsEach = 2
 	// batchSize bounds a batch, so that its time and its output are bounded.
-	batchSize = 32
+	batchSize = 16
 	// maxQuestions bounds the open pairs of one judgement that are asked.
 	maxQuestions = 24
 )
@@ -38,7 +38,8 @@ func SandboxOptions(tier sandbox.Tier) sandbox.Options {
 }
 
 func checkLimits() sandbox.Limits {
-	cpu := time.Duration(secondsEach*batchSize) * time.Second
+	const spare = 4 // for the program's own work, so that a batch of slow checks still ends by itself
+	cpu := time.Duration(secondsEach*(batchSize+spare)) * time.Second
 	return sandbox.Limits{CPU: cpu, Wall: 2 * cpu, MemoryMB: 512, Pids: 4, TmpKB: 1 << 10, OutputKB: 64}
 }
 

@@ -145,9 +145,15 @@ func (b *Backend) run(s *stream, p product) {
 	})
 }
 
-// packOperands rearranges plain operands whose rows are far apart, if there is enough work to pay for it.
+// packOperands rearranges operands that tiles would read badly, if there is enough work to pay for it.
 func (b *Backend) packOperands(s *stream, p *product) {
-	if p.kind != plain || p.size.M < packFrom || p.ldb == panel && !p.transposed {
+	if p.size.M < packFrom {
+		return
+	}
+	if p.aliased() && panels(p.size.N) >= spreadFrom {
+		p.spreadRows(s)
+	}
+	if p.kind != plain {
 		return
 	}
 	k, n, w := p.size.K, p.size.N, s.worker()
@@ -163,6 +169,24 @@ func (b *Backend) packOperands(s *stream, p *product) {
 		s.rows(k, packRowsItem, func(_ *worker, from, to int) { b.packCols(dst, src, from, to, m, colChunk*k) })
 		p.a, p.lda, p.jumpA = dst, colChunk, colChunk*k
 	}
+}
+
+// aliased reports whether the rows of a lie a multiple of 4 KiB apart, so that a tile's rows share one set of the first-level cache, which
+// holds fewer lines than a tile has rows.
+func (p *product) aliased() bool { return !p.transposed && p.lda%1024 == 0 && p.size.M > 1 }
+
+// spreadRows copies a to where its rows share no set.
+func (p *product) spreadRows(s *stream) {
+	const line = 16 // words of a cache line
+	src, k, from := p.a, p.size.K, p.lda
+	ld := k + line
+	dst := s.worker().buffer(packedA, p.size.M*ld)
+	s.rows(p.size.M, rowsOf(k), func(_ *worker, i, to int) {
+		for ; i < to; i++ {
+			copy(dst[i*ld:i*ld+k], src[i*from:i*from+k])
+		}
+	})
+	p.a, p.lda = dst, ld
 }
 
 // packCols copies rows [from, to) of src[k,m] into groups of colChunk columns that are size floats apart. What is beyond the last
@@ -189,9 +213,6 @@ func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
 	n := p.size.N
 	for k0 := 0; k0 < p.size.K; k0 += inner {
 		t := p.tile(m0, m1, k0)
-		if p.aliased() && j1-j0 >= spreadFrom {
-			spread(w, &t)
-		}
 		for j := j0; j < j1; j++ {
 			t.n = min(panel, n-j*panel)
 			t.b = unsafe.Pointer(&p.b[j*p.jump+p.innerB(k0)])
@@ -199,21 +220,6 @@ func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
 			b.panel(p, &t, k0)
 		}
 	}
-}
-
-// aliased reports whether the rows of a lie a multiple of 4 KiB apart, so that a tile's rows share one set of the first-level cache, which
-// holds fewer lines than a tile has rows.
-func (p *product) aliased() bool { return !p.transposed && p.lda%1024 == 0 && p.size.M > 1 }
-
-// spread copies a block of rows to where they share no set.
-func spread(w *worker, t *tile) {
-	const line = 16 // words of a cache line
-	ld := t.k + line
-	a := w.buffer(packedA, t.m*ld)
-	for i := range t.m {
-		copy(a[i*ld:i*ld+t.k], unsafe.Slice((*float32)(unsafe.Add(t.a, uintptr(i)*t.lda)), t.k))
-	}
-	t.a, t.lda = unsafe.Pointer(&a[0]), 4*uintptr(ld)
 }
 
 // tile is what the panels of rows [m0, m1) and the inner block at k0 have in common.

@@ -11,7 +11,7 @@ import (
 // packing, no rounding, no copy, no logits computed twice, no sum of partial gradients, no cache lost between two operations.
 func (r *runner) bounds() error {
 	for _, s := range r.chosen() {
-		r.progress.Begin("bound of " + s.Name)
+		r.begin("bound of", s)
 		if err := r.bound(s); err != nil {
 			return err
 		}

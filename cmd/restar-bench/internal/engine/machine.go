@@ -7,10 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
+	"github.com/klauspost/cpuid/v2"
+
 	"github.com/restar-rl/restar/cmd/restar-bench/internal/match"
+	"github.com/restar-rl/restar/workers/model"
 )
 
 // compileWait bounds small commands: compiling a peer, writing its weights.
@@ -48,6 +52,23 @@ func stale(built, source string) bool {
 	s, err := os.Stat(source)
 	return err == nil && s.ModTime().After(b.ModTime())
 }
+
+// machine notes what the benchmark runs on, and whether others use it at the same time.
+func (r *runner) machine() {
+	r.notes = append(r.notes, fmt.Sprintf("%s, %d processors; %s, %s", cpuid.CPU.BrandName, runtime.NumCPU(),
+		model.NumericsOf(model.PrecisionFP32), model.NumericsOf(model.PrecisionBF16)))
+	load := 0.0
+	if body, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(body), &load)
+	}
+	r.figures.Set("load_average_at_start", load)
+	if load > busy {
+		r.notes = append(r.notes, fmt.Sprintf("other programs use this machine (load average %.1f): all figures are too low, and ratios may be off", load))
+	}
+}
+
+// busy is a load average that others must cause: the benchmark itself has only begun.
+const busy = 0.7
 
 // limits measures what the machine can do at most, with a program of its own: multiply-adds on registers and streaming reads. Each
 // kind is asked twice, and the machine's limit is the most that was seen.

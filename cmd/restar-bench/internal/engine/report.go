@@ -73,7 +73,7 @@ func (r *runner) report(out io.Writer) error {
 	return nil
 }
 
-// row prints cells; a figure that was not measured is a dash. The first cell is text on the left.
+// row prints cells.
 func row(w io.Writer, cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")+"\t") }
 
 func title(w *tabwriter.Writer, text string) {
@@ -81,7 +81,7 @@ func title(w *tabwriter.Writer, text string) {
 	fmt.Fprintf(w, "\n%s\n", text)
 }
 
-// cell formats a figure.
+// cell formats a figure; one that was not measured is a dash.
 func (r *runner) cell(format, name string) string {
 	v, ok := r.figures[name]
 	if !ok {

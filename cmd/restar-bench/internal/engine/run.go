@@ -60,6 +60,8 @@ type runner struct {
 	notes    []string          // what could not be had or is worth knowing
 	peers    map[string]string // versions
 	compared []comparison
+	planned  float64 // seconds planned for the sections before
+	section  section
 	self     string
 }
 
@@ -81,15 +83,8 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	r := &runner{Context: ctx, Options: o, figures: match.Figures{}, peers: map[string]string{}, self: self,
 		progress: match.NewProgress(progress, total, time.Now)}
 	defer r.progress.Close()
-	for _, s := range sections {
-		if !o.runs(s.name) {
-			continue
-		}
-		r.progress.Begin(s.name)
-		if err := s.run(r); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		r.progress.Done(s.seconds)
+	if err := r.play(); err != nil {
+		return err
 	}
 	r.progress.Close()
 	if err := r.figures.Write(o.Figures); err != nil {
@@ -102,6 +97,39 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 		return fmt.Errorf("below the bar: %s", strings.Join(missed, ", "))
 	}
 	return nil
+}
+
+// play runs the sections.
+func (r *runner) play() error {
+	r.machine()
+	planned := 0.0
+	for _, s := range sections {
+		if !r.runs(s.name) {
+			continue
+		}
+		r.planned, r.section = planned, s
+		r.progress.Reach(planned)
+		r.progress.Begin(s.name)
+		if err := s.run(r); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		planned += s.seconds
+	}
+	return nil
+}
+
+// begin tells that a section goes on with a model. Each size is taken to need three times as long as the one before.
+func (r *runner) begin(what string, s Shape) {
+	weight, before, total := 1.0, 0.0, 0.0
+	for _, x := range r.chosen() {
+		if x.Name == s.Name {
+			before = total
+		}
+		total += weight
+		weight *= 3
+	}
+	r.progress.Reach(r.planned + r.section.seconds*before/total)
+	r.progress.Begin(what + " " + s.Name)
 }
 
 func (o Options) runs(name string) bool {

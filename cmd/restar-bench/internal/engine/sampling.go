@@ -100,7 +100,7 @@ func (r *runner) llama(s Shape) *match.Process {
 // generating samples a batch, from prompts to the last id, as a rollout does.
 func (r *runner) generating() error {
 	for _, s := range r.chosen() {
-		r.progress.Begin("sampling with " + s.Name)
+		r.begin("sampling with", s)
 		if err := r.generatingMatch(s.sampling(together, promptIDs, togetherIDs)); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 // training plays whole optimizer steps: restar against Debian's PyTorch in turns, then the newest PyTorch in both precisions.
 func (r *runner) training() error {
 	for _, s := range r.chosen() {
-		r.progress.Begin("training steps of " + s.Name)
+		r.begin("training steps of", s)
 		if err := r.trainingMatch(s); err != nil {
 			return err
 		}

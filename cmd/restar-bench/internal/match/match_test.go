@@ -140,7 +140,7 @@ func TestLogsGetALineForEachPieceOfWorkWithTheTimeLeft(t *testing.T) {
 	p := NewProgress(&out, 100, func() time.Time { return now })
 	p.Begin("one")
 	now = now.Add(50 * time.Second)
-	p.Done(25)
+	p.Reach(25)
 	p.Begin("two")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	// The first quarter took twice as long as planned, so the rest will.

@@ -44,8 +44,11 @@ func (p *Progress) Begin(what string) {
 	_ = p.bar.Set(min(int(p.done/p.total*barParts), barParts-1)) // a full bar would end itself; Close does
 }
 
-// Done counts a piece of work that was expected to take some seconds.
+// Done counts a piece of work that was planned to take some seconds.
 func (p *Progress) Done(seconds float64) { p.done += seconds }
+
+// Reach says that work of some seconds, as planned and counted from the start, is done.
+func (p *Progress) Reach(seconds float64) { p.done = seconds }
 
 // left estimates the time to come: as planned, stretched by how the plan has held so far.
 func (p *Progress) left() string {

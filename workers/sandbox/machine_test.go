@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -138,4 +139,42 @@ func starve(g *group) error {
 		return writeFile(g.bandwidth, "cpu.max", "5000 100000")
 	}
 	return writeFile(g.bandwidth, "cpu.cfs_quota_us", "5000")
+}
+
+// The unified hierarchy is written as the kernel documents it (admin-guide/cgroup-v2).
+func TestASeatOfV2IsLimitedAndRead(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "seat-0")
+	c := &cgroups{v2: true, dirs: map[string]string{"unified": root}, order: []string{"unified"}}
+	files := map[string]string{"cgroup.procs": "", "memory.events": "low 0\noom 1\noom_kill 2\n", "cpu.stat": "usage_usec 1500\nuser_usec 1000\n", "cpu.max": "max 100000"}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &group{v2: true}
+	if err := g.use("unified", c.dirs["unified"]+"/seat-0"); err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if err := g.apply(Limits{MemoryMB: 100, TmpKB: 1024, Pids: 7, Cores: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"memory.max": fmt.Sprint(101<<20 + groupHeadroom), "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "7", "cpu.max": "200000 100000"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
+			t.Errorf("%s is %q, %v, expected %q", name, b, err, want)
+		}
+	}
+	if used, ok := g.cpuTime(); !ok || used != 1500*time.Microsecond {
+		t.Errorf("CPU time is %v, %v", used, ok)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "memory.events"), []byte("oom_kill 3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.oomKills(); n != 1 {
+		t.Errorf("%d kills since the limits were set, expected 1", n)
+	}
 }

@@ -302,7 +302,7 @@ func seatFiles(p *Pool) int {
 	if p.seats.cgroups == nil {
 		return 0
 	}
-	return p.seats.made * len(p.seats.cgroups.order)
+	return p.seats.made * (len(p.seats.cgroups.order) + 2) // and what they read
 }
 
 func TestAMissingPreloadNamesItsPackage(t *testing.T) {

@@ -73,7 +73,7 @@ func (s *seats) close() {
 	defer s.mu.Unlock()
 	for _, seat := range s.free {
 		if seat.group != nil {
-			closeAll(seat.group.procs)
+			seat.group.close()
 		}
 	}
 	s.free = nil
@@ -87,7 +87,8 @@ func (s *seats) close() {
 type group struct {
 	v2           bool
 	memory, pids string // directories
-	cpu          string // file with the CPU time used, "" if there is none
+	events       gauge  // out-of-memory kills
+	cpu          gauge  // CPU time used
 	bandwidth    string // directory with the CPU quota, "" if there is none
 	procs        []int
 	ooms         int64 // kills seen so far
@@ -108,26 +109,62 @@ func (c *cgroups) group(name string) (*group, error) {
 			return nil, fmt.Errorf("open %s/cgroup.procs: %w", dir, err)
 		}
 		g.procs = append(g.procs, fd)
-		g.use(controller, dir)
+		if err := g.use(controller, dir); err != nil {
+			return nil, err
+		}
 	}
 	return g, nil
 }
 
-func (g *group) use(controller, dir string) {
+func (g *group) use(controller, dir string) (err error) {
 	switch controller {
 	case "unified":
-		g.memory, g.pids, g.cpu = dir, dir, dir+"/cpu.stat"
+		g.memory, g.pids = dir, dir
 		g.quota(dir, "/cpu.max")
+		err = errors.Join(g.events.open(dir+"/memory.events"), g.cpu.open(dir+"/cpu.stat"))
 	case "memory":
 		g.memory = dir
+		err = g.events.open(dir + "/memory.oom_control")
 	case "pids":
 		g.pids = dir
 	case "cpuacct":
-		g.cpu = dir + "/cpuacct.usage"
 		g.quota(dir, "/cpu.cfs_quota_us") // where cpu is mounted with it
+		err = g.cpu.open(dir + "/cpuacct.usage")
 	case "cpu":
 		g.quota(dir, "/cpu.cfs_quota_us")
 	}
+	return err
+}
+
+// close gives up the descriptors; the directories are the pool's to remove.
+func (g *group) close() {
+	closeAll(g.procs)
+	g.events.close()
+	g.cpu.close()
+}
+
+// gauge is a kernel file that is read again and again. The zero value has none.
+type gauge struct{ file *os.File }
+
+func (a *gauge) open(path string) (err error) {
+	a.file, err = os.Open(path)
+	return err
+}
+
+func (a *gauge) close() {
+	if a.file != nil {
+		a.file.Close()
+	}
+}
+
+// text is what the file says now, "" without one.
+func (a *gauge) text() string {
+	if a.file == nil {
+		return ""
+	}
+	var b [1 << 10]byte // several times what the kernel writes there
+	n, _ := a.file.ReadAt(b[:], 0)
+	return string(b[:n])
 }
 
 // quota notes where the CPU quota is set, if the kernel has one there.
@@ -195,11 +232,7 @@ func (g *group) limitMemory(bytes string) error {
 
 // oomKills is the number of out-of-memory kills since it was last asked.
 func (g *group) oomKills() int64 {
-	file := "/memory.oom_control"
-	if g.v2 {
-		file = "/memory.events"
-	}
-	n := keyed(g.memory+file, "oom_kill")
+	n := value(g.events.text(), "oom_kill")
 	seen := n - g.ooms
 	g.ooms = n
 	return seen
@@ -207,21 +240,23 @@ func (g *group) oomKills() int64 {
 
 // cpuTime is the CPU time the seat's processes have used since the cgroup was made; false without a controller.
 func (g *group) cpuTime() (time.Duration, bool) {
-	switch {
-	case g.cpu == "":
-		return 0, false
-	case g.v2:
-		return time.Duration(keyed(g.cpu, "usage_usec")) * time.Microsecond, true
+	text := g.cpu.text()
+	if g.v2 {
+		return time.Duration(value(text, "usage_usec")) * time.Microsecond, text != ""
 	}
-	b, err := os.ReadFile(g.cpu)
-	n, parse := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	return time.Duration(n), err == nil && parse == nil
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return time.Duration(n), err == nil
 }
 
 // keyed reads one number of a file of "key value" lines, 0 if it is not there.
 func keyed(path, key string) int64 {
 	b, _ := os.ReadFile(path)
-	for line := range strings.Lines(string(b)) {
+	return value(string(b), key)
+}
+
+// value finds one number in lines of "key value", 0 if it is not there.
+func value(text, key string) int64 {
+	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) >= 2 && strings.TrimSuffix(f[0], ":") == key {
 			n, _ := strconv.ParseInt(f[1], 10, 64)
 			return n

@@ -2,8 +2,8 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -99,12 +99,18 @@ func (sl *slot) pipes(use purpose) (child []int, err error) {
 // toChild, fromChild and bothWays make a channel. The own end does not block.
 func toChild() (own, other int, err error) {
 	other, own, err = pipe()
-	return own, other, errors.Join(err, unix.SetNonblock(own, true))
+	return own, other, cmp.Or(err, unblock(own))
 }
 
 func fromChild() (own, other int, err error) {
 	own, other, err = pipe()
-	return own, other, errors.Join(err, unix.SetNonblock(own, true))
+	return own, other, cmp.Or(err, unblock(own))
+}
+
+// unblock makes a descriptor that has no other flags non-blocking.
+func unblock(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK)
+	return err
 }
 
 func bothWays() (own, other int, err error) {
@@ -112,7 +118,7 @@ func bothWays() (own, other int, err error) {
 	if err != nil {
 		return -1, -1, err
 	}
-	return ends[0], ends[1], unix.SetNonblock(ends[0], true)
+	return ends[0], ends[1], unblock(ends[0])
 }
 
 func pipe() (reads, writes int, err error) {

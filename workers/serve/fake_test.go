@@ -115,7 +115,7 @@ func says(text string) func(engine.Request) string {
 }
 
 // start serves a scripted engine.
-func start(t *testing.T, f *scripted, change ...func(*Options)) string {
+func start(t testing.TB, f *scripted, change ...func(*Options)) string {
 	t.Helper()
 	if f.tok == nil {
 		f.tok = testTokenizer(t)
@@ -140,7 +140,7 @@ type reply struct {
 	body   string
 }
 
-func post(t *testing.T, url, body string) reply {
+func post(t testing.TB, url, body string) reply {
 	t.Helper()
 	resp, err := http.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -158,7 +158,7 @@ func get(t *testing.T, url string) reply {
 	return read(t, resp)
 }
 
-func read(t *testing.T, resp *http.Response) reply {
+func read(t testing.TB, resp *http.Response) reply {
 	t.Helper()
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

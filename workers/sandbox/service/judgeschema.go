@@ -73,6 +73,9 @@ func parseBatch(body []byte) (id string, subs []submission, faults []fault) {
 	return id, subs, s.faults
 }
 
+// errExtra is a second value behind the first.
+var errExtra = errors.New("extra data")
+
 // object reads the body as a JSON object.
 func (s *schema) object(body []byte) map[string]any {
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -85,7 +88,7 @@ func (s *schema) object(body []byte) map[string]any {
 	err := d.Decode(&v)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("Extra data")
+			err = errExtra
 		}
 	}
 	if err != nil {

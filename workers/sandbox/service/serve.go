@@ -28,6 +28,13 @@ func (s *Service) Serve(ctx context.Context, l net.Listener, patience time.Durat
 	if stop := server.Shutdown(last); stop != nil {
 		err = errors.Join(err, stop, server.Close())
 	}
-	<-ended
+	return errors.Join(err, closed(<-ended))
+}
+
+// closed drops the error by which a server says that it was shut down.
+func closed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
 	return err
 }

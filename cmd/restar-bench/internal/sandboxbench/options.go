@@ -43,7 +43,7 @@ type section struct {
 
 func sections() []section {
 	return []section{
-		{"peers", 150, (*bench).peers}, {"tail", 15, (*bench).tail}, {"isolation", 25, (*bench).isolation},
+		{"peers", peersSeconds, (*bench).peers}, {"tail", 15, (*bench).tail}, {"isolation", 25, (*bench).isolation},
 		{"burst", 40, (*bench).burst}, {"real", 60, (*bench).real}, {"verifier", 20, (*bench).verifier},
 	}
 }
@@ -87,12 +87,14 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	}
 	b.say = match.NewProgress(progress, total, time.Now)
 	defer b.say.Close()
+	done := 0.0
 	for _, s := range chosen {
 		b.say.Begin(s.name)
 		if err := s.run(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		b.say.Done(s.seconds)
+		done += s.seconds
+		b.say.Reach(done)
 	}
 	b.say.Close()
 	if err := b.figures.Write(o.Figures); err != nil {

@@ -10,6 +10,9 @@ import (
 // kinds are the two sets of snippets.
 func kinds() []string { return []string{"trivial", "mixed"} }
 
+// peersSeconds is how long the peers take, about.
+const peersSeconds = 200
+
 // warmCalls are made before anything is measured: the first batch faults in libraries and fills the pool.
 const warmCalls = 28
 
@@ -30,6 +33,7 @@ func (b *bench) peers(ctx context.Context) error {
 			return err
 		}
 	}
+	step := peersSeconds / float64(b.Rounds*len(kinds())*len(loads())*len(field))
 	for range b.Rounds {
 		for _, kind := range kinds() {
 			for _, l := range loads() {
@@ -44,6 +48,7 @@ func (b *bench) peers(ctx context.Context) error {
 						seen[key] = &tally{}
 					}
 					seen[key].add(t)
+					b.say.Done(step)
 				}
 			}
 		}

@@ -31,7 +31,7 @@ type Options struct {
 	MemoryMB, Pids         int
 	Queue                  int
 	HoldMB                 int64
-	JudgeSeconds           time.Duration
+	JudgeLimit             time.Duration
 	StreamChars            int
 	QueueLife              time.Duration
 	BatchDeadline          time.Duration
@@ -54,7 +54,7 @@ func (o *Options) Register(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Pids, "pids", 64, "processes and threads of one call")
 	fs.IntVar(&o.Queue, "queue", 0, "calls that may wait (default 16384); more are answered with 429")
 	fs.Int64Var(&o.HoldMB, "hold-mb", 512, "memory held for clients (bodies, waiting calls, kept results), MiB; more is answered with 429")
-	fs.DurationVar(&o.JudgeSeconds, "judge-limit", 4*time.Second, "time limit of a call of the code-judge interface (MAX_EXECUTION_TIME)")
+	fs.DurationVar(&o.JudgeLimit, "judge-limit", 4*time.Second, "time limit of a call of the code-judge interface (MAX_EXECUTION_TIME)")
 	fs.IntVar(&o.StreamChars, "judge-stream-chars", 1000, "characters kept of stdout and stderr there (MAX_STDOUT_ERROR_LENGTH)")
 	fs.DurationVar(&o.QueueLife, "judge-queue-life", 15*time.Second, "longest wait of a call there before queue_timeout; long batches wait until their deadline")
 	fs.DurationVar(&o.BatchDeadline, "judge-batch-deadline", 55*time.Second, "when a long batch is answered at the latest, with queue_timeout for what has not ended; below the client's own time-out")
@@ -76,7 +76,7 @@ func (o Options) check() error {
 	if o.Isolation != string(sandbox.TierA) && o.Isolation != string(sandbox.TierB) {
 		return fault.Userf("--isolation is %q, expected A or B", o.Isolation)
 	}
-	for name, v := range map[string]time.Duration{"judge-limit": o.JudgeSeconds, "judge-queue-life": o.QueueLife, "judge-batch-deadline": o.BatchDeadline, "drain": o.Drain} {
+	for name, v := range map[string]time.Duration{"judge-limit": o.JudgeLimit, "judge-queue-life": o.QueueLife, "judge-batch-deadline": o.BatchDeadline, "drain": o.Drain} {
 		if v <= 0 {
 			return fault.Userf("--%s is %v, expected more than 0", name, v)
 		}
@@ -100,7 +100,7 @@ func (o Options) running() int {
 
 func (o Options) pool(log *slog.Logger) sandbox.Options {
 	return sandbox.Options{Tier: sandbox.Tier(o.Isolation), Preload: o.modules(), Zygotes: o.Zygotes, Warm: o.Warm, MaxRunning: o.running(), Log: log, Insecure: o.Insecure,
-		Limits: sandbox.Limits{CPU: o.JudgeSeconds, Wall: o.JudgeSeconds, MemoryMB: o.MemoryMB, Pids: o.Pids}}
+		Limits: sandbox.Limits{CPU: o.JudgeLimit, Wall: o.JudgeLimit, MemoryMB: o.MemoryMB, Pids: o.Pids}}
 }
 
 func (o Options) service(pool *sandbox.Pool, log *slog.Logger, tel *telemetry.Telemetry) service.Options {
@@ -109,7 +109,7 @@ func (o Options) service(pool *sandbox.Pool, log *slog.Logger, tel *telemetry.Te
 	return service.Options{
 		Runner: pool, Sessions: pool, Running: o.running(), Node: o.Node, Tier: pool.Status().Tier, Healthy: func() error { return healthy(pool) },
 		Limits: sandbox.Limits{MemoryMB: o.MemoryMB, Pids: o.Pids}, MaxQueued: o.Queue, MaxBytes: o.HoldMB << 20, Log: log, Tracer: tel.Tracer, Registry: registry,
-		Judge: service.JudgeOptions{Limits: sandbox.Limits{CPU: o.JudgeSeconds, Wall: o.JudgeSeconds, MemoryMB: o.MemoryMB, Pids: o.Pids},
+		Judge: service.JudgeOptions{Limits: sandbox.Limits{CPU: o.JudgeLimit, Wall: o.JudgeLimit, MemoryMB: o.MemoryMB, Pids: o.Pids},
 			StreamChars: o.StreamChars, QueueLife: o.QueueLife, BatchDeadline: o.BatchDeadline},
 	}
 }

@@ -21,6 +21,8 @@ type comparer struct {
 	proved  map[pair]bool
 	open    []question
 	work    int
+	effort  int
+	forms   map[*node]form
 	compat  bool // the released verifier's tolerances, for integers too
 }
 

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -36,6 +37,17 @@ func TestNoHostileAnswerIsTakenForAnInteger(t *testing.T) {
 			_ = Judge(pred, gold)
 		}
 		_ = Compat("6", pred)
+	}
+}
+
+func TestASetOfLongPowersEndsUnknown(t *testing.T) {
+	var gold, pred []string
+	for i := range 40 {
+		gold = append(gold, fmt.Sprintf("(a+b+c+%d)^{11}", i))
+		pred = append(pred, fmt.Sprintf("(b+c+a+%d)^{11}", 2*i))
+	}
+	if v := Judge(strings.Join(gold, ", "), strings.Join(pred, ", ")); v.Outcome == Correct {
+		t.Errorf("%+v", v)
 	}
 }
 

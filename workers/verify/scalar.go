@@ -51,8 +51,11 @@ func (c *comparer) exactly(gold, pred *node) Verdict {
 	if gold.String() == pred.String() {
 		return gold.itself()
 	}
-	f, errGold := normalise(gold)
-	g, errPred := normalise(pred)
+	f, errGold := c.normal(gold)
+	g, errPred := c.normal(pred)
+	if c.effort += f.size() * g.size() / 64; c.effort > maxEffort {
+		return unknown(PathAlgebra, "too much algebra to compare %s with %s", pred.show(), gold.show())
+	}
 	if errGold == nil && errPred == nil {
 		v, ok := f.value()
 		w, fine := g.value()
@@ -76,6 +79,39 @@ func (c *comparer) exactly(gold, pred *node) Verdict {
 	c.open = append(c.open, q)
 	return unknown(PathNumeric, "no proof that %s is %s or that it is not", pred.show(), gold.show())
 }
+
+// form is a normal form, or why there is none.
+type form struct {
+	fraction
+	err error
+}
+
+// normal returns the normal form of a scalar, which is computed once.
+func (c *comparer) normal(n *node) (fraction, error) {
+	if f, ok := c.forms[n]; ok {
+		return f.fraction, f.err
+	}
+	if c.effort > maxEffort {
+		return fraction{}, errOpen
+	}
+	f, err := normalise(n)
+	c.effort += f.size() * f.size() / 16
+	if err != nil {
+		c.effort += maxEffort / 64 // it may have failed at its bounds
+	}
+	if c.forms == nil {
+		c.forms = map[*node]form{}
+	}
+	c.forms[n] = form{f, err}
+	return f, err
+}
+
+// size is the number of terms.
+func (f fraction) size() int { return len(f.above) + len(f.below) }
+
+// maxEffort bounds the algebra of one judgement, in products of terms: sets of hundreds of usual answers stay far below it,
+// and a set of powers that have to be multiplied out ends within seconds.
+const maxEffort = 1 << 16
 
 func (c *comparer) rationals(gold, pred *node, v, w *big.Rat) Verdict {
 	if v.Cmp(w) == 0 {

@@ -46,5 +46,5 @@ const gemvStreams = 2
 // hasGemv reports whether a kernel takes the product. A widened one of odd length would read beyond its row.
 func (b *Backend) hasGemv(p *product) bool {
 	return b.isa == avx512 && !b.emulates(p.kind) && p.size.M == 1 && !p.transposed && p.ldb == panel &&
-		!(p.kind == widened && p.size.K%2 != 0)
+		(p.kind != widened || p.size.K%2 == 0)
 }

@@ -93,12 +93,14 @@ func (m *Model) Extend(ctx context.Context, ws *Workspace, spans []Span, cache *
 	return p.download(ctx, logits)
 }
 
-// Choice says how a token is drawn, Draw is one drawn, Likely one of its alternatives.
-type (
-	Choice = kernels.Choice
-	Draw   = kernels.Draw
-	Likely = kernels.Likely
-)
+// Choice says how a token is drawn.
+type Choice = kernels.Choice
+
+// Draw is a drawn token.
+type Draw = kernels.Draw
+
+// Likely is an alternative to a drawn token.
+type Likely = kernels.Likely
 
 // Sample is Extend followed by one draw for each wanted span, made where the logits are. It needs a choice for each wanted span, in the order
 // of spans, and lists the top likeliest ids with each draw. Draws are appended to out.

@@ -10,14 +10,21 @@ import (
 	"github.com/restar-rl/restar/workers/rl"
 )
 
-func tinyModel(t testing.TB, seed uint64) *model.Model {
+func tinyModel(t testing.TB, seed uint64, opts ...model.Option) *model.Model {
 	t.Helper()
 	m, err := model.New(model.Config{VocabSize: 31, HiddenSize: 16, IntermediateSize: 24, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8,
-		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, seed)
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, seed, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// inBothPrecisions runs a test on models of each precision.
+func inBothPrecisions(t *testing.T, f func(t *testing.T, p model.Option)) {
+	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+		t.Run(string(p), func(t *testing.T) { f(t, model.WithPrecision(p)) })
+	}
 }
 
 var rng = philox.NewKey(11)

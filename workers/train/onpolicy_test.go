@@ -57,8 +57,14 @@ func rollout(t *testing.T, m *model.Model, n int) train.Batch {
 }
 
 func TestTheOnPolicyRatioIsExactlyOne(t *testing.T) {
+	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+		t.Run(string(p), func(t *testing.T) { onPolicy(t, p) })
+	}
+}
+
+func onPolicy(t *testing.T, p model.Precision) {
 	m, err := model.New(model.Config{VocabSize: 61, HiddenSize: 32, IntermediateSize: 48, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
-		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, 1)
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, 1, model.WithPrecision(p))
 	if err != nil {
 		t.Fatal(err)
 	}

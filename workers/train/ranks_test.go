@@ -101,11 +101,15 @@ func whole(t *testing.T, s *State) []model.Tensor {
 }
 
 func TestTheNumberOfRankProcessesChangesNoBit(t *testing.T) {
-	one := NewState(tinyModel(t, 1))
+	inBothPrecisions(t, rankProcesses)
+}
+
+func rankProcesses(t *testing.T, p model.Option) {
+	one := NewState(tinyModel(t, 1, p))
 	wantMetrics := steps(t, one, 1, 3)
 	want := whole(t, one)
 	for _, size := range []int{2, 4, 8} {
-		s := NewState(tinyModel(t, 1))
+		s := NewState(tinyModel(t, 1, p))
 		lead(t, s, size)
 		if got := steps(t, s, 1, 3); got != wantMetrics {
 			t.Errorf("%d ranks: metrics %+v, want %+v", size, got, wantMetrics)

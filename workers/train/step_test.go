@@ -14,7 +14,11 @@ import (
 )
 
 func TestPackingWorkersAndOrderChangeNoBit(t *testing.T) {
-	reference := tinyModel(t, 1)
+	inBothPrecisions(t, packingWorkersAndOrder)
+}
+
+func packingWorkersAndOrder(t *testing.T, p model.Option) {
+	reference := tinyModel(t, 1, p)
 	b := someBatch(t, reference, 21, 1)
 	reversed := Batch{slices.Clone(b.Sequences)}
 	slices.Reverse(reversed.Sequences)
@@ -23,7 +27,7 @@ func TestPackingWorkersAndOrderChangeNoBit(t *testing.T) {
 	for _, plan := range []Plan{{Workers: 1, MicroTokens: 1 << 30}, {MicroTokens: 64}, {MicroTokens: 256, Recompute: true}, {MicroTokens: 1}, {Workers: 2, MicroTokens: 256},
 		{Workers: 4, MicroTokens: 64, Recompute: true}, {Workers: 8, MicroTokens: 100}, {}} {
 		for _, batch := range []Batch{b, reversed} {
-			s := NewState(tinyModel(t, 1))
+			s := NewState(tinyModel(t, 1, p))
 			s.Plan = plan
 			var m Metrics
 			for step := range int64(2) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/engine"
 )
 
@@ -16,6 +17,10 @@ type completionRequest struct {
 	Prompt           prompts `json:"prompt"`
 	LogProbs         *int    `json:"logprobs"`
 	AddSpecialTokens *bool   `json:"add_special_tokens"` // of vLLM: what the tokenizer puts around a text, default true
+
+	// Of this program: the address at which a single answer is drawn, so that a run's engine may be here, and the entropy of each id.
+	Address   *philox.Address `json:"address"`
+	Entropies bool            `json:"return_entropies"`
 
 	Echo   bool    `json:"echo"`
 	BestOf *int    `json:"best_of"`
@@ -81,6 +86,10 @@ func (r *completionRequest) completionCheck(maxChoices int) (top int, err error)
 		return 0, badRequest("best_of", "best_of is %d, want n (%d) or nothing", *r.BestOf, n)
 	case value(r.Suffix, "") != "":
 		return 0, badRequest("suffix", "suffix is not done here, leave it out")
+	case r.Address != nil && (n != 1 || len(r.Prompt.texts)+len(r.Prompt.ids) != 1 || r.Seed == nil):
+		return 0, badRequest("address", "address is set with n %d, want one prompt, n 1 and a seed: it names the choices of one answer", n)
+	case r.Address != nil && !r.Address.Valid():
+		return 0, badRequest("address", "address %+v has a field out of range", *r.Address)
 	case top < 0 || top > engine.MaxTopLogProbs:
 		return 0, badRequest("logprobs", "logprobs is %d, want 0 to %d", top, engine.MaxTopLogProbs)
 	}
@@ -103,6 +112,7 @@ type completionChoice struct {
 	Finish    *finish             `json:"finish_reason"`
 	TokenIDs  []int32             `json:"token_ids,omitempty"`
 	PromptIDs []int32             `json:"prompt_token_ids,omitempty"`
+	Entropies []float32           `json:"entropies,omitempty"` // nats, one a token
 }
 
 // completion is one request being answered.
@@ -148,6 +158,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		j.address = req.Address
 		c.jobs = append(c.jobs, j)
 		c.usage.Prompt += len(ids)
 		c.usage.Total += len(ids)
@@ -223,6 +234,11 @@ func (c *completion) choice(i int, end *finish) completionChoice {
 		if !c.told[i] {
 			out.PromptIDs = c.jobs[i/value(c.req.N, 1)].prompt
 			c.told[i] = true
+		}
+	}
+	if c.req.Entropies {
+		for _, t := range c.tokens[i] {
+			out.Entropies = append(out.Entropies, t.Entropy)
 		}
 	}
 	c.texts[i], c.tokens[i] = "", nil

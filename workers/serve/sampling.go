@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/engine"
@@ -23,6 +24,7 @@ type sampling struct {
 	Stream        bool           `json:"stream"`
 	StreamOptions *streamOptions `json:"stream_options"`
 	TokenIDs      bool           `json:"return_token_ids"` // of vLLM
+	StopTokenIDs  []int32        `json:"stop_token_ids"`   // of vLLM: ids that end an answer beside the model's own
 
 	// What would change an answer and is not done here must have its neutral value.
 	PresencePenalty   *float64        `json:"presence_penalty"`
@@ -51,6 +53,8 @@ func (p *sampling) check(maxChoices int) error {
 		return badRequest("top_p", "top_p is %v, want above 0, at most 1", topP)
 	case topK < -1 || topK > math.MaxInt32:
 		return badRequest("top_k", "top_k is %d, want -1 or 0 (off) or a positive number", topK)
+	case slices.ContainsFunc(p.StopTokenIDs, func(id int32) bool { return id < 0 }):
+		return badRequest("stop_token_ids", "stop_token_ids is %d, want ids of the vocabulary", p.StopTokenIDs)
 	case p.MaxTokens != nil && *p.MaxTokens < 1:
 		return badRequest("max_tokens", "max_tokens is %d, want at least 1", *p.MaxTokens)
 	case p.StreamOptions != nil && !p.Stream:
@@ -87,6 +91,7 @@ type job struct {
 	ordinal int // position of the prompt in its request
 	top     int // alternatives to report with each token
 	ends    []int32
+	address *philox.Address // where the choices of a single answer stand; nil: by ordinal and number of the answer
 }
 
 // plan makes a job of a prompt. most is how many tokens are sampled if the request does not say; 0 is what there is room for.
@@ -98,7 +103,8 @@ func (s *Server) plan(p sampling, prompt []int32, ordinal, top, most int, seed u
 	if most == 0 {
 		most = room
 	}
-	j := job{sampling: p, prompt: prompt, maxNew: value(p.MaxTokens, min(most, room)), seed: seed, ordinal: ordinal, top: top, ends: s.opt.Stop}
+	j := job{sampling: p, prompt: prompt, maxNew: value(p.MaxTokens, min(most, room)), seed: seed, ordinal: ordinal, top: top,
+		ends: slices.Concat(s.opt.Stop, p.StopTokenIDs)}
 	if j.maxNew > room {
 		return job{}, tooLong("the prompt's %d tokens and max_tokens %d exceed the longest context of %d", len(prompt), j.maxNew, s.room())
 	}
@@ -117,6 +123,9 @@ func (j job) request(i int) engine.Request {
 	r := engine.Request{
 		IDs: j.prompt, MaxNew: j.maxNew, Temperature: float32(value(j.Temperature, 1)), TopK: max(topK, 0), TopLogProbs: j.top,
 		Stop: j.ends, Seed: j.seed, Address: philox.Address{Purpose: philox.Eval, Ordinal: j.ordinal, Sample: i},
+	}
+	if j.address != nil {
+		r.Address = *j.address
 	}
 	if p := value(j.TopP, 1); p < 1 {
 		r.TopP = float32(p)

@@ -61,6 +61,10 @@ func TestWhatIsNotUnderstoodIsRefusedByName(t *testing.T) {
 		"echo":               {"completions", `{"model": "tiny", "prompt": "a", "echo": true}`, "echo", "not done"},
 		"best_of":            {"completions", `{"model": "tiny", "prompt": "a", "best_of": 3}`, "best_of", "n (1)"},
 		"suffix":             {"completions", `{"model": "tiny", "prompt": "a", "suffix": "b"}`, "suffix", "not done"},
+		"stop ids":           {"completions", `{"model": "tiny", "prompt": "a", "stop_token_ids": [-1]}`, "stop_token_ids", "vocabulary"},
+		"unseeded address":   {"completions", `{"model": "tiny", "prompt": "a", "address": {}}`, "address", "a seed"},
+		"address of many":    {"completions", `{"model": "tiny", "prompt": "a", "seed": 1, "n": 2, "address": {}}`, "address", "n 2"},
+		"wide address":       {"completions", `{"model": "tiny", "prompt": "a", "seed": 1, "address": {"Sample": 65536}}`, "address", "out of range"},
 		"many answers":       {"completions", `{"model": "tiny", "prompt": ["a", "b"], "n": 40}`, "prompt", "at most 64"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -216,6 +216,9 @@ func avx512Widen(even, odd, src *float32, words int)
 func avx2Widen(even, odd, src *float32, words int)
 
 //go:noescape
+func avx512Rotate(out, x, cos, sin *float32, half, blocks int, sign, factor float32)
+
+//go:noescape
 func avx512SumSquares(x *float32, blocks int, acc *[lanes]float64)
 
 //go:noescape

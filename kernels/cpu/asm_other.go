@@ -41,3 +41,5 @@ func avx512DotFold(_, _ *float32, _ int) float32                { panic("no asse
 func avx512TripleFold(_, _, _ *float32, _ int) float32          { panic("no assembly") }
 
 func asmWiden(_ isa, _, _, _ *float32, _ int) { panic("no assembly") }
+
+func avx512Rotate(_, _, _, _ *float32, _, _ int, _, _ float32) { panic("no assembly") }

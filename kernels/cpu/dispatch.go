@@ -150,6 +150,14 @@ func (b *Backend) probRows(s, dp []float32, n []int32, lse, d []float32) {
 	asmProbRows(b.isa, &s[0], &dp[0], len(n), &n[0], &lse[0], &d[0])
 }
 
+func (b *Backend) rotate(out, x, cos, sin []float32, sign, factor float32) {
+	if h := len(cos); h > 0 && h%8 == 0 && b.isa == avx512 {
+		avx512Rotate(&out[0], &x[0], &cos[0], &sin[0], h, h/8, sign, factor)
+		return
+	}
+	rotate(out, x, cos, sin, sign, factor)
+}
+
 func (b *Backend) adamw(w, m, v, g []float32, c *adamwConstants) {
 	n := b.whole(len(w))
 	if n > 0 {

@@ -74,7 +74,7 @@ func (b *Backend) headRow(a *kernels.HeadsArgs, v *headViews, r int, q, k, vv, t
 			b.scaleWeight(tmp, x, w, b.rstd(x, a.Eps))
 			x = tmp
 		}
-		rotate(out[at:at+g.Dim], x, cos, sin, 1, factor)
+		b.rotate(out[at:at+g.Dim], x, cos, sin, 1, factor)
 	}
 	for h := range g.KVHeads {
 		at := (h*a.Rows + r) * g.Dim
@@ -137,10 +137,10 @@ func (b *Backend) headRowGrad(a *kernels.HeadsArgs, v *headViews, r int, dq, dk,
 		}
 		terms := d[at : at+g.Dim]
 		if w == nil {
-			rotate(dx, terms, cos, sin, -1, factor)
+			b.rotate(dx, terms, cos, sin, -1, factor)
 			continue
 		}
-		rotate(tmp, terms, cos, sin, -1, factor)
+		b.rotate(tmp, terms, cos, sin, -1, factor)
 		rstd := b.rstd(x, a.Eps)
 		clear(dx)
 		b.normRowGrad(dx, tmp, x, w, rstd)

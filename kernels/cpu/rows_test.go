@@ -205,3 +205,19 @@ func TestAddAddsEachElement(t *testing.T) {
 		}
 	})
 }
+
+func TestRotationHasTheBitsOfThePortableOne(t *testing.T) {
+	onEveryPath(t, func(b *bench) {
+		for _, half := range []int{1, 5, 8, 16, 32, 36} {
+			for _, sign := range []float32{1, -1} {
+				x, cos, sin := b.random(2*half), b.random(half), b.random(half)
+				got, want := poison(2*half), poison(2*half)
+				b.rotate(got, x, cos, sin, sign, 0.3)
+				rotate(want, x, cos, sin, sign, 0.3)
+				if !sameBits(got, want) {
+					b.t.Errorf("half a head of %d, sign %v: other bits", half, sign)
+				}
+			}
+		}
+	})
+}

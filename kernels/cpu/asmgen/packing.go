@@ -13,6 +13,7 @@ func (a *asm) packing() {
 	a.copyBlocks("CopyGroups", 3)
 	a.folded("DotFold", false)
 	a.folded("TripleFold", true)
+	a.rotate()
 }
 
 // Registers that roundTo needs: the number 0x7fff, the number 1 and the quiet bit of a NaN.

@@ -9,7 +9,7 @@ import (
 
 // attention holds the resolved operands of Attention.
 type attention struct {
-	*kernels.AttentionArgs
+	kernels.AttentionArgs
 	q, out, lse []float32
 	kc, vc      kvCache
 	rounded     []uint16
@@ -18,7 +18,7 @@ type attention struct {
 // Attention gives each item a tile of query rows.
 func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	st, g := s.(*stream), a.Geometry
-	v := attention{AttentionArgs: &a}
+	v := attention{AttentionArgs: a}
 	v.q = st.floats("Attention", "Q", a.Q, a.Rows*g.Heads*g.Dim)
 	v.kc, v.vc = st.cache("Attention", "KCache", a.KCache), st.cache("Attention", "VCache", a.VCache)
 	if !a.Out.Absent() {
@@ -36,14 +36,27 @@ func (b *Backend) Attention(s kernels.Stream, a kernels.AttentionArgs) {
 	if st.check("Attention", g, a.Spans, a.Rows, min(v.kc.len(), v.vc.len())/g.BlockFloats()); st.err != nil {
 		return
 	}
-	items := st.spanItems(a.Spans, g.Group())
-	heads := len(items) * g.KVHeads
-	grain := max(1, min(4*g.KVHeads, heads/(4*st.threads())))
-	st.rows(heads, grain, func(w *worker, from, to int) {
-		for i := from; i < to; i++ {
-			b.attend(w, &v, items[i/g.KVHeads], i%g.KVHeads)
-		}
-	})
+	x := &st.attends
+	x.attention, x.backend = v, b
+	x.tiles = appendTiles(x.tiles[:0], a.Spans, g.Group())
+	heads := len(x.tiles) * g.KVHeads
+	x.grain = max(1, min(4*g.KVHeads, heads/(4*st.threads())))
+	st.do(job{items: (heads + x.grain - 1) / x.grain, op: x})
+}
+
+// attending is Attention with its operands, in items of grain heads of tiles.
+type attending struct {
+	attention
+	backend *Backend
+	tiles   []spanItem
+	grain   int
+}
+
+func (x *attending) run(w *worker, i int) {
+	n := x.Geometry.KVHeads
+	for k := i * x.grain; k < min(len(x.tiles)*n, (i+1)*x.grain); k++ {
+		x.backend.attend(w, &x.attention, x.tiles[k/n], k%n)
+	}
 }
 
 // queries are query rows of one key-value head with what they have come to so far.

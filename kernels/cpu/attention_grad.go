@@ -18,7 +18,7 @@ type attentionGrad struct {
 func (b *Backend) AttentionGrad(s kernels.Stream, a kernels.AttentionGradArgs) {
 	st, g := s.(*stream), a.Geometry
 	nq, nk := a.Rows*g.Heads*g.Dim, a.Rows*g.KVHeads*g.Dim
-	v := attentionGrad{attention: attention{AttentionArgs: &a.AttentionArgs}}
+	v := attentionGrad{attention: attention{AttentionArgs: a.AttentionArgs}}
 	const op = "AttentionGrad"
 	v.q, v.out, v.lse = st.floats(op, "Q", a.Q, nq), st.floats(op, "Out", a.Out, nq), st.floats(op, "LSE", a.LSE, a.Rows*g.Heads)
 	v.k, v.v, v.dout = st.floats(op, "K", a.K, nk), st.floats(op, "V", a.V, nk), st.floats(op, "DOut", a.DOut, nq)

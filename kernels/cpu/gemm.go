@@ -138,11 +138,22 @@ func (b *Backend) run(s *stream, p product) {
 	if p.size.M*p.size.N*p.size.K < smallFlops && !p.transposed {
 		chunk, group, rows = p.size.M, count, 1
 	}
-	groups := (count + group - 1) / group
-	s.parallel(rows*groups, func(w *worker, i int) {
-		r, g := i/groups*chunk, i%groups*group
-		b.block(w, &p, r, min(p.size.M, r+chunk), g, min(count, g+group))
-	})
+	s.tiles = tileProduct{product: p, backend: b, chunk: chunk, group: group, count: count}
+	s.do(job{items: rows * s.tiles.groups(), op: &s.tiles})
+}
+
+// tileProduct is a product cut into items of chunk rows and group of its count panels.
+type tileProduct struct {
+	product
+	backend             *Backend
+	chunk, group, count int
+}
+
+func (t *tileProduct) groups() int { return (t.count + t.group - 1) / t.group }
+
+func (t *tileProduct) run(w *worker, i int) {
+	r, g := i/t.groups()*t.chunk, i%t.groups()*t.group
+	t.backend.block(w, &t.product, r, min(t.size.M, r+t.chunk), g, min(t.count, g+t.group))
 }
 
 // packOperands rearranges operands that tiles would read badly, if there is enough work to pay for it.

@@ -23,21 +23,28 @@ func (b *Backend) gemv(s *stream, p *product) bool {
 	if !b.hasGemv(p) || whole == 0 {
 		return false
 	}
-	words := p.jump / panel
-	group := max(gemvStreams, gemvItem/(4*p.jump))
-	s.parallel((whole+group-1)/group, func(_ *worker, i int) {
-		j := i * group
-		v := gemvArgs{a: unsafe.Pointer(&p.a[0]), b: unsafe.Pointer(&p.b[j*p.jump]), c: unsafe.Pointer(&p.c[j*panel]),
-			k: words, panels: min(group, whole-j), jump: 4 * p.jump}
-		if p.accumulate {
-			v.acc = 1
-		}
-		asmGemv(p.kind, &v)
-	})
+	s.row = rowProduct{product: *p, whole: whole, group: max(gemvStreams, gemvItem/(4*p.jump))}
+	s.do(job{items: (whole + s.row.group - 1) / s.row.group, op: &s.row})
 	if whole*panel < p.size.N {
 		b.block(s.worker(), p, 0, 1, whole, whole+1)
 	}
 	return true
+}
+
+// rowProduct is a product of one row cut into items of group of its whole panels.
+type rowProduct struct {
+	product
+	whole, group int
+}
+
+func (p *rowProduct) run(_ *worker, i int) {
+	j := i * p.group
+	v := gemvArgs{a: unsafe.Pointer(&p.a[0]), b: unsafe.Pointer(&p.b[j*p.jump]), c: unsafe.Pointer(&p.c[j*panel]),
+		k: p.jump / panel, panels: min(p.group, p.whole-j), jump: 4 * p.jump}
+	if p.accumulate {
+		v.acc = 1
+	}
+	asmGemv(p.kind, &v)
 }
 
 // gemvStreams is the number of panels that a gemv kernel reads at once.

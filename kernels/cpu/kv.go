@@ -56,18 +56,30 @@ func (b *Backend) widenRow(dst []float32, src []uint16) {
 	}
 }
 
-// storing holds the resolved operands of StoreKV.
+// storing is StoreKV with its operands, in items of chunk rows.
 type storing struct {
-	*kernels.KVArgs
-	k, v   []float32
-	kc, vc kvCache
+	kernels.KVArgs
+	backend *Backend
+	k, v    []float32
+	kc, vc  kvCache
+	chunk   int
+}
+
+func (x *storing) run(w *worker, i int) {
+	seq := 0
+	for r := i * x.chunk; r < min(x.Rows, (i+1)*x.chunk); r++ {
+		for r >= x.Spans.Row[seq+1] {
+			seq++
+		}
+		x.backend.storeRow(w, x, r, seq)
+	}
 }
 
 // StoreKV writes rows into their blocks, keys transposed. Two spans never share a block that one of them writes.
 func (b *Backend) StoreKV(s kernels.Stream, a kernels.KVArgs) {
 	st, g := s.(*stream), a.Geometry
 	n := a.Rows * g.KVHeads * g.Dim
-	x := storing{KVArgs: &a, k: st.floats("StoreKV", "K", a.K, n), v: st.floats("StoreKV", "V", a.V, n),
+	x := storing{KVArgs: a, backend: b, chunk: max(1, min(block, a.Rows/(4*st.threads()))), k: st.floats("StoreKV", "K", a.K, n), v: st.floats("StoreKV", "V", a.V, n),
 		kc: st.cache("StoreKV", "KCache", a.KCache), vc: st.cache("StoreKV", "VCache", a.VCache)}
 	if dtype(a.KCache) != dtype(a.VCache) {
 		st.fail("StoreKV: keys are cached as %s, values as %s", dtype(a.KCache), dtype(a.VCache))
@@ -78,15 +90,8 @@ func (b *Backend) StoreKV(s kernels.Stream, a kernels.KVArgs) {
 	if st.check("StoreKV", g, a.Spans, a.Rows, min(x.kc.len(), x.vc.len())/g.BlockFloats()); st.err != nil {
 		return
 	}
-	st.rows(a.Rows, max(1, min(block, a.Rows/(4*st.threads()))), func(w *worker, from, to int) {
-		seq := 0
-		for r := from; r < to; r++ {
-			for r >= a.Spans.Row[seq+1] {
-				seq++
-			}
-			b.storeRow(w, &x, r, seq)
-		}
-	})
+	st.store = x
+	st.do(job{items: (a.Rows + x.chunk - 1) / x.chunk, op: &st.store})
 }
 
 // storeRow stores one row's keys and values of all heads.

@@ -34,21 +34,28 @@ type pool struct {
 	helpers []*helper
 }
 
-// job is items of work: each runs one of them, or span runs the chunk of n elements that is an item. A job of chunks needs no closure of its
-// own, of which a token would make hundreds.
+// job is items of work: op or each runs one of them, or span runs the chunk of n elements that is an item. An operation that lies in its
+// stream and a job of chunks spare the closures of which a token would make hundreds.
 type job struct {
 	items    int
+	op       operation
 	each     func(w *worker, item int)
 	n, chunk int
 	span     func(w *worker, from, to int)
 }
 
+// operation is work with its operands.
+type operation interface{ run(w *worker, item int) }
+
 func (j *job) run(w *worker, item int) {
-	if j.span != nil {
+	switch {
+	case j.op != nil:
+		j.op.run(w, item)
+	case j.span != nil:
 		j.span(w, item*j.chunk, min(j.n, (item+1)*j.chunk))
-		return
+	default:
+		j.each(w, item)
 	}
-	j.each(w, item)
 }
 
 // helper is a worker with a goroutine that comes and goes.

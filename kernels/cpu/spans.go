@@ -14,9 +14,8 @@ type spanItem struct {
 	shared    int // blocks from 0 that several sequences have in common and that all of them see whole
 }
 
-// spanItems cuts the query rows of all sequences into tiles. The result is valid until the next call.
-func (s *stream) spanItems(p kernels.Spans, group int) []spanItem {
-	items := s.items[:0]
+// appendTiles cuts the query rows of all sequences into tiles.
+func appendTiles(items []spanItem, p kernels.Spans, group int) []spanItem {
 	for i := 0; i < p.Sequences(); {
 		it := sharing(p, i, group)
 		if it.last > i {
@@ -30,7 +29,6 @@ func (s *stream) spanItems(p kernels.Spans, group int) []spanItem {
 		}
 		i++
 	}
-	s.items = items
 	return items
 }
 

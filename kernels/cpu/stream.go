@@ -13,7 +13,12 @@ type stream struct {
 	err   error
 	owner worker
 	pool  pool
-	items []spanItem
+
+	// The operands of the operation under way, of its kind.
+	tiles   tileProduct
+	row     rowProduct
+	store   storing
+	attends attending
 }
 
 // worker is the scratch of one thread of a stream.

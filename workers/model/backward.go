@@ -73,7 +73,7 @@ func (p *pass) normGrad(dx, dh, x, rstd, w, dw kernels.View) {
 }
 
 // normAgain is the forward pass's norm.
-func (p *pass) normAgain(name string, l int, x, w kernels.View) (h, rstd kernels.View) {
+func (p *pass) normAgain(name normName, l int, x, w kernels.View) (h, rstd kernels.View) {
 	if p.again() {
 		return p.norm(name, l, x, w)
 	}
@@ -122,7 +122,7 @@ func (p *pass) mlpGrad(l int, dx kernels.View, g *Gradient) {
 	p.weightGrad(dw.down, dy, p.activateAgain(l, gateUp), d, ff)
 	dact := p.inputGrad("dact", dy, back.down, d, ff)
 	dGateUp := p.gateUpGrad(dact, gateUp, dw.gateUpBias)
-	h, rstd := p.normAgain("mlp", l, mid, w.postAttention)
+	h, rstd := p.normAgain(mlpNorm, l, mid, w.postAttention)
 	p.weightGrad(dw.gateUp, dGateUp, h, 2*ff, d)
 	dh := p.inputGrad("dh", dGateUp, back.gateUp, 2*ff, d)
 	p.normGrad(dx, dh, mid, rstd, w.postAttention, dw.postAttention)
@@ -159,7 +159,7 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	b.HeadsGrad(p.s, kernels.HeadsGradArgs{HeadsArgs: heads, DQ: dq, DK: dk, DV: dv, DQKV: dqkv, DWQ: dw.qNorm, DWK: dw.kNorm})
 	p.addBiasGrad(dw.qkvBias, dqkv, wide)
 	x, operand := p.f("x", l, n*d), p.rounded("dqkv", dqkv, wide)
-	h, rstd := p.normAgain("attention", l, x, w.inputNorm)
+	h, rstd := p.normAgain(attentionNorm, l, x, w.inputNorm)
 	p.weightGrad(dw.qkv, operand, h, wide, d)
 	dh := p.inputGrad("dh", operand, back.qkv, wide, d)
 	p.normGrad(dx, dh, x, rstd, w.inputNorm, dw.inputNorm)

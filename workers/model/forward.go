@@ -115,7 +115,7 @@ func (p *pass) layer(l int, x kernels.View, kv caches) kernels.View {
 func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 	b, c, w, packed := p.m.backend, p.m.Config, p.m.weights.layers[l], p.m.packed.layers[l]
 	n, d := p.rows, c.HiddenSize
-	h, _ := p.norm("attention", l, x, w.inputNorm)
+	h, _ := p.norm(attentionNorm, l, x, w.inputNorm)
 	qkv := p.kept("qkv", l, n*c.geometry().QKV())
 	b.GemmNT(p.s, qkv, h, packed.qkv, kernels.Shape{M: n, N: c.geometry().QKV(), K: d}, false)
 	p.addBias(qkv, w.qkvBias, c.geometry().QKV())
@@ -135,7 +135,7 @@ func (p *pass) attend(l int, x kernels.View, kv caches) kernels.View {
 func (p *pass) gateUp(l int, mid kernels.View) kernels.View {
 	b, c, w := p.m.backend, p.m.Config, p.m.weights.layers[l]
 	n, d, ff := p.rows, c.HiddenSize, c.IntermediateSize
-	h, _ := p.norm("mlp", l, mid, w.postAttention)
+	h, _ := p.norm(mlpNorm, l, mid, w.postAttention)
 	gateUp := p.kept("gateUp", l, 2*n*ff)
 	b.GemmNT(p.s, gateUp, h, p.m.packed.layers[l].gateUp, kernels.Shape{M: n, N: 2 * ff, K: d}, false)
 	p.addBias(gateUp, w.gateUpBias, 2*ff)
@@ -143,15 +143,23 @@ func (p *pass) gateUp(l int, mid kernels.View) kernels.View {
 }
 
 // norm is RMSNorm of x as an operand of products, with the norm's factors.
-func (p *pass) norm(name string, l int, x, w kernels.View) (h, rstd kernels.View) {
+func (p *pass) norm(name normName, l int, x, w kernels.View) (h, rstd kernels.View) {
 	h, rstd = p.normed(name, l)
 	p.m.backend.RMSNorm(p.s, h, rstd, x, w, p.rows, p.m.Config.HiddenSize, float32(p.m.Config.RMSNormEps))
 	return h, rstd
 }
 
+// normName names the buffers of one of a layer's norms: its result and its factors.
+type normName struct{ result, rstd string }
+
+var (
+	attentionNorm = normName{"norm attention", "rstd attention"}
+	mlpNorm       = normName{"norm mlp", "rstd mlp"}
+)
+
 // normed is where norm leaves its results.
-func (p *pass) normed(name string, l int) (h, rstd kernels.View) {
-	return p.result("norm "+name, l, p.m.Config.HiddenSize), p.kept("rstd "+name, l, p.rows)
+func (p *pass) normed(name normName, l int) (h, rstd kernels.View) {
+	return p.result(name.result, l, p.m.Config.HiddenSize), p.kept(name.rstd, l, p.rows)
 }
 
 // activate is SwiGLU as an operand of products.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // subprocess is a program of an insecure pool: an interpreter of its own with resource limits in a folder of its own, with
 // this user's rights on the machine. Only what keeps its process group is killed with it.
 type subprocess struct {
-	cmd *exec.Cmd
-	dir string
+	cmd  *exec.Cmd
+	dir  string
+	over atomic.Bool // the group has been killed for the last time; its number may be another's
 }
 
 // plainConfig is what zygote.py is told when it is a subprocess.
@@ -93,6 +95,7 @@ func (s *subprocess) supervise(files []*os.File) error {
 		}
 		_ = s.cmd.Wait()
 		s.kill()
+		s.over.Store(true)
 		_, _ = files[4].Write(s.record())
 		files[4].Close()
 		_ = os.RemoveAll(s.dir)
@@ -114,7 +117,7 @@ func (s *subprocess) record() []byte {
 
 // kill ends the process group.
 func (s *subprocess) kill() {
-	if s.cmd != nil && s.cmd.Process != nil {
+	if s.cmd != nil && s.cmd.Process != nil && !s.over.Load() {
 		_ = unix.Kill(-s.cmd.Process.Pid, unix.SIGKILL)
 	}
 }

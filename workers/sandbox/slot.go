@@ -1,9 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/binary"
 	"os"
 	"sync"
 	"time"
@@ -80,117 +77,6 @@ func (sl *slot) request(use purpose) spawnRequest {
 // backstop is the kernel's CPU limit of each process, in seconds, for a call with that limit.
 func backstop(cpu time.Duration) uint64 { return uint64((cpu+time.Second-1)/time.Second) + cpuSlack }
 
-// pipes makes the slot's five channels and returns the child's ends in the order of shim.c.
-func (sl *slot) pipes(use purpose) (child []int, err error) {
-	for _, p := range []struct {
-		own  **os.File
-		kind func() (own, other int, err error)
-	}{{&sl.stdin, toChild}, {&sl.stdout, fromChild}, {&sl.stderr, fromChild}, {&sl.req, requests(use)}, {&sl.status, fromChild}} {
-		own, other, err := p.kind()
-		if err != nil {
-			return child, infrastructure("pipe: %w", err)
-		}
-		child = append(child, other)
-		*p.own = os.NewFile(uintptr(own), "slot pipe")
-	}
-	return child, nil
-}
-
-// toChild, fromChild and bothWays make a channel. The own end does not block.
-func toChild() (own, other int, err error) {
-	other, own, err = pipe()
-	return own, other, cmp.Or(err, unblock(own))
-}
-
-func fromChild() (own, other int, err error) {
-	own, other, err = pipe()
-	return own, other, cmp.Or(err, unblock(own))
-}
-
-// unblock makes a descriptor that has no other flags non-blocking.
-func unblock(fd int) error {
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK)
-	return err
-}
-
-func bothWays() (own, other int, err error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, -1, err
-	}
-	return ends[0], ends[1], unblock(ends[0])
-}
-
-func pipe() (reads, writes int, err error) {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return -1, -1, err
-	}
-	return ends[0], ends[1], nil
-}
-
-func requests(use purpose) func() (int, int, error) {
-	if use == manyCells {
-		return bothWays
-	}
-	return toChild
-}
-
-// exchange sends one spawn request with its descriptors and returns the pidfd of the call's init. A request that gets no
-// answer breaks the zygote: what it would answer later belongs to nobody.
-func (z *zygote) exchange(r spawnRequest, fds []int) (pidfd int, err error) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if z.broken {
-		return -1, infrastructure("zygote %d is broken", z.cmd.Process.Pid)
-	}
-	z.broken = true
-	if z.control < 0 {
-		return -1, infrastructure("zygote %d is gone", z.cmd.Process.Pid)
-	}
-	z.requests++
-	r.ID = z.requests
-	var msg bytes.Buffer
-	if err := binary.Write(&msg, binary.LittleEndian, r); err != nil {
-		return -1, err
-	}
-	err = uninterrupted(func() error {
-		return unix.Sendmsg(z.control, msg.Bytes(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
-	})
-	if err != nil {
-		return -1, infrastructure("zygote %d does not take requests: %w", z.cmd.Process.Pid, err)
-	}
-	return z.reply(r.ID)
-}
-
-func (z *zygote) reply(id uint32) (int, error) {
-	buf, oob := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
-	var n, on int
-	err := uninterrupted(func() (err error) {
-		n, on, _, _, err = unix.Recvmsg(z.control, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return err
-	})
-	if err != nil || n != len(buf) {
-		return -1, infrastructure("zygote %d did not answer a spawn request within %v (%d bytes): %v", z.cmd.Process.Pid, spawnDeadline, n, err)
-	}
-	if got := binary.LittleEndian.Uint32(buf); got != id {
-		return -1, infrastructure("zygote answered request %d, expected %d", got, id)
-	}
-	z.broken = false
-	if e := unix.Errno(binary.LittleEndian.Uint32(buf[4:])); e != 0 {
-		return -1, infrastructure("zygote could not fork a call: %w", e)
-	}
-	messages, err := unix.ParseSocketControlMessage(oob[:on])
-	if err != nil || len(messages) != 1 {
-		return -1, infrastructure("zygote sent %d descriptors, expected a pidfd: %v", len(messages), err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil {
-		return -1, infrastructure("pidfd: %w", err)
-	}
-	return fds[0], nil
-}
-
 // kill ends the slot's init, and with it everything in its namespace; or the group of a subprocess.
 func (sl *slot) kill() {
 	sl.mu.Lock()
@@ -245,21 +131,5 @@ func (sl *slot) close() {
 	if sl.pidfd >= 0 {
 		unix.Close(sl.pidfd)
 		sl.pidfd = -1
-	}
-}
-
-// uninterrupted repeats a system call that a signal cut short. The Go runtime signals its threads, and calls on a socket
-// with a deadline are never restarted by the kernel.
-func uninterrupted(f func() error) error {
-	for {
-		if err := f(); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
 	}
 }

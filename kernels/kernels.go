@@ -1,8 +1,8 @@
 // Package kernels is the contract between the model and the machine that computes it.
 //
 // A Backend owns device memory and executes operations on a Stream, in the order in which they were given. The contract holds no
-// assumption about where memory lives: sizes are explicit, an operation that needs scratch memory says how much, and the
-// host reads results only after Stream.Sync.
+// assumption about where memory lives: sizes are explicit, an operation that needs scratch memory says how much (a stream may keep
+// room of its own for the operands of one product), and the host reads results only after Stream.Sync.
 //
 // Invariants every backend keeps:
 //

@@ -39,11 +39,13 @@ func generate(a *asm) string {
 	return a.out.String()
 }
 
-// generateBF16 is what packs matrices and multiplies in bfloat16.
+// generateBF16 is what packs matrices and multiplies in bfloat16, and the row work that only AVX-512 has loops for.
 func generateBF16(a *asm) string {
 	a.header()
 	a.bf16Panels()
 	a.packing()
+	a.sums()
+	a.rotate()
 	return a.out.String()
 }
 

@@ -171,8 +171,8 @@ func (s *Server) fail(w *recorder, r *http.Request, name string, err error) {
 		s.opt.Log.Error("request failed", "endpoint", name, "request", w.Header().Get("X-Request-Id"), "error", err)
 	}
 	if w.code != 0 {
-		writeEvent(w, e.body())
-		w.code = e.status // for the metrics; the client has seen 200
+		_ = writeEvent(w, e.body()) // to a client that may have gone
+		w.code = e.status           // for the metrics; the client has seen 200
 		return
 	}
 	writeError(w, e)

@@ -47,7 +47,7 @@ func portable(pattern string) (string, error) {
 		if token == "(" && strings.HasPrefix(rest, "(?") { // a kind of group that is not listed
 			token = ""
 		}
-		quantifier := !inside && token != "" && strings.Contains("?*+{", token[:1])
+		quantifier := !inside && token != "" && strings.ContainsAny(token[:1], "?*+{")
 		if token == "" || quantifier && quantified { // a possessive or doubled quantifier
 			return "", fmt.Errorf("%q is not among what restar reads as the reference does; only literals, classes, groups, alternatives, look-ahead and quantifiers are", clip(rest))
 		}

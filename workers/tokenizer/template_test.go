@@ -164,7 +164,7 @@ func TestAUsersSecondTurnHasNoInstructionAndOpensTheAnswer(t *testing.T) {
 	}
 	tok := trained(t)
 	ids := tok.EncodeWithSpecials(rstar2().Prompt("q") + "x<|im_end|>")
-	if got, want := append(ids, UserBlockIDs(tok, "and 7?")...), rstar2().History(tok, "q", turns); !slices.Equal(got, want) {
+	if got, want := slices.Concat(ids, UserBlockIDs(tok, "and 7?")), rstar2().History(tok, "q", turns); !slices.Equal(got, want) {
 		t.Errorf("grown by a user block %v, history %v", got, want)
 	}
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // Train learns a byte-level BPE vocabulary of at most vocab ids from texts: the 256 bytes, then the merges, then the added
-// tokens in the order given. It has fewer ids when the texts run out of pairs to merge. At equal counts the pair with the lower ids merges first, so the result is a function of
-// the texts alone. Contents such as <|im_end|> become special tokens, the others plain added ones; where they occur in the
-// texts they are not learned from.
+// tokens in the order given. It has fewer ids when the texts run out of pairs to merge. At equal counts the pair with the lower
+// ids merges first, so the result is a function of the texts alone. Contents such as <|im_end|> become special tokens, the
+// others plain added ones; where they occur in the texts they are not learned from.
 func Train(texts []string, vocab int, added []string) (*Tokenizer, error) {
 	tokens, byteIDs := byteVocabulary()
 	if vocab < len(tokens)+len(added) {

@@ -95,13 +95,13 @@ func TestWhatCannotBeServedIsTheUsersToMend(t *testing.T) {
 		return Chat(t.Context(), strings.NewReader(" \n"), io.Discard, dir, o)
 	}
 	broken := exported(t)
-	write(t, filepath.Join(broken, "model", activities.AgentFile), `{"sytem_prompt": ""}`)
+	write(t, filepath.Join(broken, "model", activities.AgentFile), `{"prompt_system": ""}`)
 	for name, c := range map[string]struct {
 		err  error
 		want string
 	}{
 		"no folder":     {serve("/nowhere", func(*ServeOptions) {}), "/nowhere"},
-		"bad protocol":  {serve(broken, func(*ServeOptions) {}), "sytem_prompt"},
+		"bad protocol":  {serve(broken, func(*ServeOptions) {}), "prompt_system"},
 		"taken address": {serve(dir, func(o *ServeOptions) { o.Addr = taken.Addr().String() }), "--addr"},
 		"precision":     {serve(dir, func(o *ServeOptions) { o.Precision = "fp8" }), "--precision"},
 		"blocks":        {serve(dir, func(o *ServeOptions) { o.Blocks = -1 }), "--kv-blocks"},

@@ -3,7 +3,8 @@
 // Invariants:
 //
 //   - Memory is host memory: Wrap shares it, and copying a shared view to itself costs nothing.
-//   - Operations run at once, in the caller's goroutine and helpers that end before the operation returns.
+//   - Operations run at once, in the caller's goroutine and in helpers that have left the operation when it returns. A helper looks for the
+//     stream's next operation for some 60 us and then ends: an idle stream costs nothing and needs no closing.
 //   - Work is cut into items that own their outputs. Which thread runs an item never reaches a bit of the result.
 //   - An instruction path (avx512bf16, avx512, avx2, generic) is part of the numerics id. Within one path all promises of package kernels
 //     hold, in both precisions. avx512bf16 differs from avx512 in products of bfloat16 operands only.

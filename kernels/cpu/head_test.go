@@ -114,6 +114,14 @@ func TestRowsOfTheHeadKeepTheirBitsInAnyCompany(t *testing.T) {
 	})
 }
 
+func TestTheHeadNeedsNoRoomForTheLogitsOfAWholeVocabulary(t *testing.T) {
+	b := &Backend{}
+	const dim = 576
+	if small, large := b.HeadScratch(dim, 2048), b.HeadScratch(dim, 151936); large > small*5/4 {
+		t.Errorf("the head of 151936 ids needs %d floats, that of 2048 ids %d: want a quarter more at most", large, small)
+	}
+}
+
 func headOracle(rows, vocab, dim int, hidden, head []float64, targets []int32, coef []float32) (lp, ent, dh, dw []float64) {
 	lp, ent, dh, dw = make([]float64, rows), make([]float64, rows), make([]float64, rows*dim), make([]float64, vocab*dim)
 	for r := range rows {

@@ -34,6 +34,35 @@ func decode(r *http.Request, to any) error {
 	if _, err := dec.Token(); err != io.EOF {
 		return badRequest("", "the request has text after its JSON object at byte %d", dec.InputOffset())
 	}
+	return checkKeys(body)
+}
+
+// checkKeys wants the keys of a valid JSON object to be spelt as they are known, and each to be there once: encoding/json takes
+// capitals for small letters, and the last of several values.
+func checkKeys(body []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	seen := map[string]bool{}
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return badRequest("", "the request is not one JSON object")
+	}
+	for dec.More() {
+		token, err := dec.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			return badRequest("", "the request is not one JSON object")
+		}
+		switch {
+		case key != strings.ToLower(key):
+			return badRequest(key, "the key %s is not known here; leave it out", key)
+		case seen[key]:
+			return badRequest(key, "the key %s is there twice", key)
+		}
+		seen[key] = true
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return refused(err)
+		}
+	}
 	return nil
 }
 

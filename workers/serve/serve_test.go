@@ -23,6 +23,9 @@ func TestWhatIsNotUnderstoodIsRefusedByName(t *testing.T) {
 	type c = struct{ path, body, param, want string }
 	for name, c := range map[string]c{
 		"unknown key":        {"chat/completions", chatBody(`, "top": 1`), "top", "not known"},
+		"capitals":           {"chat/completions", chatBody(`, "Temperature": 1`), "Temperature", "not known"},
+		"a key twice":        {"chat/completions", chatBody(`, "n": 1, "n": 2`), "n", "twice"},
+		"null":               {"chat/completions", "null", "", "JSON object"},
 		"no JSON":            {"chat/completions", `{"model"`, "", "not one JSON object"},
 		"two objects":        {"chat/completions", chatBody("") + "{}", "", "after its JSON object"},
 		"not UTF-8":          {"chat/completions", chatBody("", "{\"role\": \"user\", \"content\": \"\xff\"}"), "", "UTF-8"},

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -83,14 +84,9 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	r := &runner{Context: ctx, Options: o, figures: match.Figures{}, peers: map[string]string{}, self: self,
 		progress: match.NewProgress(progress, total, time.Now)}
 	defer r.progress.Close()
-	if err := r.play(); err != nil {
-		return err
-	}
+	played := r.play()
 	r.progress.Close()
-	if err := r.figures.Write(o.Figures); err != nil {
-		return err
-	}
-	if err := r.report(out); err != nil {
+	if err := errors.Join(played, r.figures.Write(o.Figures), r.report(out)); err != nil { // what was measured is told all the same
 		return err
 	}
 	if missed := r.missed(); o.Require && len(missed) > 0 {

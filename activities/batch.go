@@ -24,8 +24,9 @@ type batch struct {
 	AllCorrect    int     `json:"all_correct"`
 	AllWrong      int     `json:"all_wrong"`
 	UnknownGroups int     `json:"unknown_groups"`
-	Degenerate    int     `json:"degenerate"`         // mixed groups whose survivors all have one reward
-	Filtered      int     `json:"filtered,omitempty"` // truncated samples left out of the loss
+	LostGroups    int     `json:"lost_groups,omitempty"` // of these, for a sample that the infrastructure lost
+	Degenerate    int     `json:"degenerate"`            // mixed groups whose survivors all have one reward
+	Filtered      int     `json:"filtered,omitempty"`    // truncated samples left out of the loss
 	Samples       int     `json:"samples"`
 	Calls         int     `json:"calls"`
 	CallErrors    int     `json:"call_errors"`
@@ -72,7 +73,7 @@ func share(part, whole int) float64 {
 func (b batch) result(ref Ref) SelectResult {
 	return SelectResult{
 		Batch: ref, Sequences: len(b.Batch.Sequences), Groups: b.Groups, AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Reward: b.Reward,
-		ToolErrorShare: share(b.CallErrors, b.Calls), TruncatedShare: share(b.Truncated, b.Samples),
+		ToolErrorShare: share(b.CallErrors, b.Calls), TruncatedShare: share(b.Truncated, b.Samples), UnknownGroups: b.UnknownGroups, LostGroups: b.LostGroups,
 	}
 }
 
@@ -84,7 +85,7 @@ func (b batch) metrics(in TrainInput, m train.Metrics) StepMetrics {
 		Tokens: int64(m.Tokens), Sequences: m.Sequences, Skipped: m.Skipped,
 		Reward: b.Reward, ToolErrorShare: share(b.CallErrors, b.Calls), CallsPerSample: share(b.Calls, b.Samples),
 		TruncatedShare: share(b.Truncated, b.Samples), ResponseTokens: float64(b.Tokens) / float64(max(b.Samples, 1)),
-		AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Groups: b.Groups,
+		AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Groups: b.Groups, UnknownGroups: b.UnknownGroups, LostGroups: b.LostGroups,
 	}
 }
 

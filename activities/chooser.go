@@ -44,6 +44,9 @@ func (c *chooser) read(ordinal int, all []agent.Trajectory) {
 	c.out.observe(all)
 	c.out.Groups++
 	g := group{ordinal: ordinal, all: all, class: rl.GroupEmpty}
+	if slices.ContainsFunc(all, func(t agent.Trajectory) bool { return t.Stop == agent.Lost }) {
+		c.out.LostGroups++
+	}
 	for i := range all {
 		if all[i].Verdict.Outcome == agent.Unknown {
 			c.out.UnknownGroups++

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/agent"
@@ -11,7 +12,6 @@ import (
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/tokenizer"
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 )
 
 // Rollouts samples trajectories.
@@ -24,6 +24,8 @@ type Rollouts struct {
 	Engines Samplers
 	Pools   Sandboxes
 	Faults  store.Faults
+
+	LoseFrom int // attempt at a slice from which a sample may be given up for lost; default 10
 }
 
 // Samplers give the engine of a policy. *Engines is one.
@@ -54,7 +56,7 @@ func (r *Rollouts) Slice(ctx context.Context, in SliceInput) (SliceResult, error
 		return SliceResult{}, err
 	}
 	if todo := logs.unfinished(in); len(todo) > 0 {
-		work := &slice{Rollouts: r, in: in, rec: rec, journal: journal, logs: logs, progress: progress}
+		work := &slice{Rollouts: r, in: in, rec: rec, journal: journal, logs: logs, progress: progress, attempt: int(activity.GetInfo(ctx).Attempt)}
 		if err := work.finish(ctx, todo); err != nil {
 			_ = journal.Close(ctx) // the turns that it could not write are sampled again, to the same tokens
 			return SliceResult{}, missing(err)
@@ -91,6 +93,7 @@ type slice struct {
 	logs     *sampleLogs
 	progress *pulse
 	agent    *agent.Agent
+	attempt  int // of the activity, from 1
 }
 
 // finish runs the samples that have no final record, all at once.
@@ -122,36 +125,49 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 	if n, most := len(prompt), s.rec.Agent.MaxPromptTokens; n > most {
 		return InputError(fmt.Errorf("the prompt of problem %s has %d tokens, agent.max_prompt_tokens is %d: raise it or leave the problem out", p.ID, n, most))
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, sample := range todo {
-		g.Go(func() error { return s.sample(ctx, p, prompt, sample) })
-	}
-	return g.Wait()
-}
-
-// sample continues one trajectory to its end. It is durable before it is counted.
-func (s *slice) sample(ctx context.Context, p problem.Problem, prompt []int32, sample int) error {
-	task := s.task(p, prompt, sample)
-	resumed, err := agent.Rebuild(task, s.logs.turns[sample])
+	tasks, err := s.tasks(p, prompt, todo)
 	if err != nil {
 		return err
 	}
-	task.Resume = &resumed
-	done, err := s.agent.Run(ctx, task, func(t agent.TurnRecord) error {
-		s.progress.step()
-		return s.append(turnKey(sample), t.Encode)
+	unfinished, err := s.agent.RunAll(ctx, tasks, agent.Many{
+		Runs: sampleRuns, Wait: sampleWait,
+		OnTurn: func(i int, t agent.TurnRecord) error {
+			s.progress.step()
+			return s.append(turnKey(todo[i]), t.Encode)
+		},
+		OnEnd: func(i int, t agent.Trajectory) error { return s.end(ctx, todo[i], t) },
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.append(finalKey(sample), done.Encode); err != nil {
+	return s.giveUp(ctx, todo, unfinished)
+}
+
+// tasks are the samples to be run, each from where its journal left it.
+func (s *slice) tasks(p problem.Problem, prompt []int32, todo []int) ([]agent.Task, error) {
+	tasks := make([]agent.Task, len(todo))
+	for i, sample := range todo {
+		task := s.task(p, prompt, sample)
+		resumed, err := agent.Rebuild(task, s.logs.turns[sample])
+		if err != nil {
+			return nil, err
+		}
+		task.Resume = &resumed
+		tasks[i] = task
+	}
+	return tasks, nil
+}
+
+// end makes a finished trajectory durable before it is counted.
+func (s *slice) end(ctx context.Context, sample int, t agent.Trajectory) error {
+	if err := s.append(finalKey(sample), t.Encode); err != nil {
 		return err
 	}
 	if err := s.journal.Flush(ctx); err != nil {
 		return err
 	}
 	s.progress.step()
-	return s.logs.add(sample, done)
+	return s.logs.add(sample, t)
 }
 
 func (s *slice) append(key string, encode func() ([]byte, error)) error {
@@ -166,7 +182,7 @@ func (s *slice) task(p problem.Problem, prompt []int32, sample int) agent.Task {
 	return agent.Task{
 		Problem: p.ID, Prompt: prompt, Seed: s.rec.Seed, Address: s.address(sample),
 		MaxTokens: s.in.Tokens, MaxTurns: s.in.Turns, Temperature: float32(s.in.Temperature),
-		Version: s.in.Weights.Version, Group: s.group(), Judge: s.judge(s.rec, p.Answer),
+		Version: s.in.Weights.Version, Group: s.group(), Judge: s.judge(s.rec, p.Answer), Patience: time.Duration(s.attempt) * samplePatience,
 	}
 }
 
@@ -216,7 +232,7 @@ func (s *slice) audit(ctx context.Context, todo []int) error {
 		events = append(events, store.Event{Sampled: &store.Sampled{
 			Run: s.in.Run, Stage: s.in.Stage, Purpose: s.in.Purpose, Iteration: s.in.Iteration, Name: s.in.Round,
 			Ordinal: s.in.Ordinal, Slice: s.in.Slice, Sample: sample, FinalExisted: now.isFinal(sample),
-			Attempt: int(activity.GetInfo(ctx).Attempt),
+			Attempt: s.attempt,
 		}})
 	}
 	return store.AppendAudit(ctx, s.Store, s.in.Run, events...)

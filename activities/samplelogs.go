@@ -126,5 +126,8 @@ func countOne(t *agent.Trajectory) SliceResult {
 	if t.Truncated() {
 		out.Truncated = 1
 	}
+	if t.Stop == agent.Lost {
+		out.Lost = 1
+	}
 	return out
 }

@@ -107,7 +107,8 @@ type SliceResult struct {
 	Calls      int   `json:"calls"`
 	CallErrors int   `json:"call_errors"`
 	Truncated  int   `json:"truncated"`
-	Tokens     int64 `json:"tokens"` // sampled by the model
+	Tokens     int64 `json:"tokens"`         // sampled by the model
+	Lost       int   `json:"lost,omitempty"` // given up for the infrastructure; they are among the unknown
 }
 
 // Add sums two counts.
@@ -119,6 +120,7 @@ func (a SliceResult) Add(b SliceResult) SliceResult {
 	a.CallErrors += b.CallErrors
 	a.Truncated += b.Truncated
 	a.Tokens += b.Tokens
+	a.Lost += b.Lost
 	return a
 }
 
@@ -153,6 +155,8 @@ type SelectResult struct {
 	Reward         float64 `json:"reward"`           // mean over all samples
 	ToolErrorShare float64 `json:"tool_error_share"` // errors among the calls of all samples
 	TruncatedShare float64 `json:"truncated_share"`
+	UnknownGroups  int     `json:"unknown_groups,omitempty"` // left out whole, since a verdict in them is unknown
+	LostGroups     int     `json:"lost_groups,omitempty"`    // of these, for a sample that the infrastructure lost
 	Timings        Timings `json:"timings"`
 	// More are the batches of the round's further optimizer steps, in order.
 	More []Ref `json:"more,omitempty"`
@@ -212,6 +216,8 @@ type StepMetrics struct {
 	AllCorrect     int     `json:"all_correct"`
 	AllWrong       int     `json:"all_wrong"`
 	Groups         int     `json:"groups"`
+	UnknownGroups  int     `json:"unknown_groups,omitempty"` // left out whole, since a verdict in them is unknown
+	LostGroups     int     `json:"lost_groups,omitempty"`    // of these, for a sample that the infrastructure lost
 	WeightsDigest  string  `json:"weights_digest"`
 }
 

@@ -74,19 +74,28 @@ func New(e Engine, r Runner, t *tokenizer.Tokenizer, c Config) (*Agent, error) {
 	return a, nil
 }
 
+// ErrOverdue ends a Run whose patience is over. The trajectory is continued by another Run from its last recorded turn.
+var ErrOverdue = errors.New("the wall time of one run is over")
+
 // Run samples one trajectory to its end and judges it. After each completed turn it calls onTurn, if not nil, with the record
-// that Rebuild takes; an error of onTurn ends the run. The result is finished and passes Check, or the error says what went
-// wrong: an *InfraError if the machinery failed, ctx's error if the caller gave up.
+// that Rebuild takes; an error of onTurn ends the run. The result is finished and passes Check. Else the error says what went
+// wrong: an *InfraError if the machinery failed, ErrOverdue if the task's patience is over, ctx's error if the caller gave up;
+// and the result is as far as it came, for Task.Resume.
 func (a *Agent) Run(ctx context.Context, task Task, onTurn func(TurnRecord) error) (Trajectory, error) {
 	t, err := task.begin()
 	if err != nil {
 		return Trajectory{}, err
 	}
+	if task.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, task.Patience, ErrOverdue)
+		defer cancel()
+	}
 	defer a.engine.Release(t.Key)
 	for t.Stop == "" {
 		record, err := a.turn(ctx, task, &t)
 		if err != nil {
-			return Trajectory{}, err
+			return t, err
 		}
 		if err := t.apply(record); err != nil {
 			return Trajectory{}, err
@@ -98,8 +107,11 @@ func (a *Agent) Run(ctx context.Context, task Task, onTurn func(TurnRecord) erro
 			return Trajectory{}, fmt.Errorf("recording turn %d of trajectory %s: %w", record.Turn, t.Key, err)
 		}
 	}
+	if t.Stop == Lost {
+		return t, t.Check()
+	}
 	if err := a.judge(ctx, task, &t); err != nil {
-		return Trajectory{}, err
+		return t, err
 	}
 	return t, t.Check()
 }
@@ -173,7 +185,7 @@ func (a *Agent) generate(ctx context.Context, task Task, t *Trajectory) (engine.
 // checkGeneration refuses an answer of the engine that would break an invariant of the trajectory.
 func (a *Agent) checkGeneration(gen engine.Generation, task Task, t *Trajectory) error {
 	n := len(gen.IDs)
-	if limit := task.MaxTokens - t.ResponseLen(); n == 0 || n > limit || len(gen.LogProbs) != n || len(gen.Entropy) != n {
+	if limit := task.MaxTokens - t.ResponseLen(); n == 0 || n > limit || len(gen.LogProbs) != n || gen.Entropy != nil && len(gen.Entropy) != n {
 		return fmt.Errorf("the engine returned %d ids, %d log-probs and %d entropies; expected equal counts from 1 to %d",
 			n, len(gen.LogProbs), len(gen.Entropy), limit)
 	}

@@ -49,6 +49,14 @@ func (b *bits) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
+// measured is the list, or nil for an empty one: no token has been measured.
+func (b bits) measured() []float32 {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
 // trajectoryJSON is the stored form. The mask is left out: the turns say it.
 type trajectoryJSON struct {
 	Format    int            `json:"format"`
@@ -112,7 +120,7 @@ func DecodeTrajectory(body []byte) (Trajectory, error) {
 	}
 	t := Trajectory{
 		Key: j.Key, Address: j.Address, Problem: j.Problem, IDs: j.IDs, Mask: sampledMask(len(j.IDs), j.Turns), LogProbs: j.LogProbs,
-		Entropy: j.Entropy, PromptLen: j.PromptLen, Turns: j.Turns, Version: j.Version, Stop: j.Stop, Answers: j.Answers,
+		Entropy: j.Entropy.measured(), PromptLen: j.PromptLen, Turns: j.Turns, Version: j.Version, Stop: j.Stop, Answers: j.Answers,
 		Verdict: j.Verdict, Reward: j.Reward,
 	}
 	if j.Timings != nil {

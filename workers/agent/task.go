@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/restar-rl/restar/kernels/philox"
 )
@@ -20,6 +21,8 @@ type Task struct {
 	Version     string  // weights that must sample it; "" accepts any one version
 	Group       string  // trajectories with the same prompt share its KV cache under this name
 
+	Patience time.Duration // wall time of one Run, after which the trajectory waits to be run again; 0 is no bound
+
 	Judge  Judge
 	Resume *Trajectory // continue from here (Rebuild); nil starts at the prompt
 }
@@ -36,6 +39,8 @@ func (t Task) check() error {
 		return fmt.Errorf("task %s has an empty prompt", t.Key())
 	case t.MaxTokens < 1 || t.MaxTurns < 1:
 		return fmt.Errorf("task %s allows %d tokens and %d turns; both must be at least 1", t.Key(), t.MaxTokens, t.MaxTurns)
+	case t.Patience < 0:
+		return fmt.Errorf("task %s has patience %v; it must not be negative", t.Key(), t.Patience)
 	case t.Temperature < 0:
 		return fmt.Errorf("task %s has temperature %v; it must not be negative", t.Key(), t.Temperature)
 	case !t.Address.WithTurn(t.MaxTurns).WithToken(t.MaxTokens).Valid() || t.Address.Turn != 0 || t.Address.Token != 0:

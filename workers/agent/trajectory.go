@@ -12,13 +12,14 @@ import (
 // StopReason says why a trajectory is finished.
 type StopReason string
 
-// The stop reasons. "" means that it is not finished. All but Answered leave the answer out: such a trajectory is wrong, and
+// The stop reasons. "" means that it is not finished. Those of a limit leave the answer out: such a trajectory is wrong, and
 // kept (rStar2-Agent §4.3.1).
 const (
 	Answered     StopReason = "answered"      // the model ended a turn without a tool call
 	StopLength   StopReason = "length"        // the response budget is used up
 	StopTurns    StopReason = "turns"         // the last turn allowed still calls a tool, which is not run
 	ToolOverflow StopReason = "tool_overflow" // a tool response does not fit the budget and was not appended
+	Lost         StopReason = "lost"          // given up for failures of the infrastructure (Lose): neither right nor wrong
 )
 
 // Turn is one assistant turn: ids [Start, End) of its trajectory are sampled. The ids from End to the next turn's Start are its
@@ -64,7 +65,7 @@ type Trajectory struct {
 	IDs       []int32
 	Mask      []uint8   // 1 where the token was sampled by the model
 	LogProbs  []float32 // natural log, of the distribution sampled from; 0 where Mask is 0
-	Entropy   []float32 // nats, of the same distribution; 0 where Mask is 0
+	Entropy   []float32 // nats, of the same distribution; 0 where Mask is 0; nil if the engine measures none
 	PromptLen int
 	Turns     []Turn
 	Version   string // of the weights that sampled every turn
@@ -142,7 +143,7 @@ func (c *Counts) add(call ToolOutcome, repeated bool) {
 // Check verifies the invariants of a trajectory, finished or not, and names the first one broken.
 func (t *Trajectory) Check() error {
 	n := len(t.IDs)
-	if len(t.Mask) != n || len(t.LogProbs) != n || len(t.Entropy) != n {
+	if len(t.Mask) != n || len(t.LogProbs) != n || t.Entropy != nil && len(t.Entropy) != n {
 		return fmt.Errorf("trajectory %s has %d ids, %d mask entries, %d log-probs and %d entropies; the counts must agree",
 			t.Key, n, len(t.Mask), len(t.LogProbs), len(t.Entropy))
 	}
@@ -170,6 +171,9 @@ func (t *Trajectory) checkTurns() error {
 		}
 		end = turn.End
 	}
+	if t.Stop == Lost { // between two turns, so that its last tool block may have no turn behind it
+		return nil
+	}
 	if t.Stop != "" && end != len(t.IDs) {
 		return fmt.Errorf("it is finished (%s) but %d tokens follow its last turn", t.Stop, len(t.IDs)-end)
 	}
@@ -182,13 +186,16 @@ func (t *Trajectory) checkTurns() error {
 func (t *Trajectory) checkTokens() error {
 	mask := sampledMask(len(t.IDs), t.Turns)
 	for i, id := range t.IDs {
-		lp, h := float64(t.LogProbs[i]), float64(t.Entropy[i])
+		lp, h := float64(t.LogProbs[i]), 0.0
+		if t.Entropy != nil {
+			h = float64(t.Entropy[i])
+		}
 		switch {
 		case id < 0:
 			return fmt.Errorf("token %d has id %d", i, id)
 		case t.Mask[i] != mask[i]:
 			return fmt.Errorf("token %d has mask %d, but its turn says %d", i, t.Mask[i], mask[i])
-		case mask[i] == 0 && (math.Float32bits(t.LogProbs[i]) != 0 || math.Float32bits(t.Entropy[i]) != 0):
+		case mask[i] == 0 && (math.Float64bits(lp) != 0 || math.Float64bits(h) != 0):
 			return fmt.Errorf("token %d is not sampled but has log-prob %v and entropy %v; both must be 0", i, lp, h)
 		case math.IsNaN(lp) || math.IsInf(lp, 0) || math.IsNaN(h) || math.IsInf(h, 0):
 			return fmt.Errorf("token %d has log-prob %v and entropy %v; both must be finite", i, lp, h)

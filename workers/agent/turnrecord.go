@@ -14,7 +14,7 @@ type TurnRecord struct {
 	Turn     int    // position in the trajectory
 	IDs      []int32
 	LogProbs []float32 // one per id
-	Entropy  []float32 // one per id
+	Entropy  []float32 // one per id; nil if the engine measures none
 	Finish   engine.Finish
 	Version  string
 	Calls    []ToolOutcome
@@ -54,13 +54,13 @@ func DecodeTurnRecord(body []byte) (TurnRecord, error) {
 	if j.Format != recordFormat {
 		return TurnRecord{}, fmt.Errorf("turn record has format %d, expected %d", j.Format, recordFormat)
 	}
-	r := TurnRecord{j.Key, j.Turn, j.IDs, j.LogProbs, j.Entropy, j.Finish, j.Version, j.Calls, j.ToolIDs, j.Stop, j.Timings}
+	r := TurnRecord{j.Key, j.Turn, j.IDs, j.LogProbs, j.Entropy.measured(), j.Finish, j.Version, j.Calls, j.ToolIDs, j.Stop, j.Timings}
 	return r, r.check()
 }
 
 func (r *TurnRecord) check() error {
 	n := len(r.IDs)
-	if n == 0 || len(r.LogProbs) != n || len(r.Entropy) != n {
+	if n == 0 || len(r.LogProbs) != n || r.Entropy != nil && len(r.Entropy) != n {
 		return fmt.Errorf("turn %d of trajectory %s has %d ids, %d log-probs and %d entropies; the counts must agree and not be 0",
 			r.Turn, r.Key, n, len(r.LogProbs), len(r.Entropy))
 	}
@@ -86,8 +86,14 @@ func (t *Trajectory) apply(r TurnRecord) error {
 	case len(t.Turns) > 0 && r.Version != t.Version:
 		return fmt.Errorf("trajectory %s was sampled with weights %q, its turn %d with %q; a trajectory has one version",
 			t.Key, t.Version, r.Turn, r.Version)
+	case len(t.Turns) > 0 && (r.Entropy == nil) != (t.Entropy == nil):
+		return fmt.Errorf("turn %d of trajectory %s has entropies: %v, the turns before: %v; a trajectory has them all or none",
+			r.Turn, t.Key, r.Entropy != nil, t.Entropy != nil)
 	}
 	start := len(t.IDs)
+	if r.Entropy == nil {
+		t.Entropy = nil
+	}
 	t.extend(r.IDs, r.LogProbs, r.Entropy, 1)
 	t.extend(r.ToolIDs, make([]float32, len(r.ToolIDs)), make([]float32, len(r.ToolIDs)), 0)
 	t.Turns = append(t.Turns, Turn{Start: start, End: start + len(r.IDs), Finish: r.Finish, Calls: r.Calls})
@@ -98,7 +104,9 @@ func (t *Trajectory) apply(r TurnRecord) error {
 func (t *Trajectory) extend(ids []int32, logProbs, entropy []float32, mask uint8) {
 	t.IDs = append(t.IDs, ids...)
 	t.LogProbs = append(t.LogProbs, logProbs...)
-	t.Entropy = append(t.Entropy, entropy...)
+	if t.Entropy != nil {
+		t.Entropy = append(t.Entropy, entropy...)
+	}
 	for range ids {
 		t.Mask = append(t.Mask, mask)
 	}
@@ -107,7 +115,7 @@ func (t *Trajectory) extend(ids []int32, logProbs, entropy []float32, mask uint8
 // Rebuild returns the trajectory of a task after the recorded turns, to be given to Run as Task.Resume. records are all turns
 // so far in order; none gives the trajectory at its prompt.
 func Rebuild(task Task, records []TurnRecord) (Trajectory, error) {
-	t := Trajectory{Key: task.Key(), Address: task.Address, Problem: task.Problem, PromptLen: len(task.Prompt)}
+	t := Trajectory{Key: task.Key(), Address: task.Address, Problem: task.Problem, PromptLen: len(task.Prompt), Entropy: []float32{}}
 	t.extend(task.Prompt, make([]float32, len(task.Prompt)), make([]float32, len(task.Prompt)), 0)
 	for _, r := range records {
 		if err := t.apply(r); err != nil {

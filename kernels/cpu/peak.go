@@ -8,14 +8,14 @@ import (
 )
 
 // Peak measures what the path's multiply-adds reach on operands in registers, in 1e9 operations a second on a number of threads at
-// once: the best of some runs of a few milliseconds. Products are compared with it. A path without such instructions for a precision
+// once: the best of some runs, each shorter than what a busy machine gives a thread at a time. Products are compared with it. A path without such instructions for a precision
 // has no peak, which is 0.
 func (b *Backend) Peak(p kernels.Precision, threads int) float64 {
 	loop, perRound := b.peakLoop(p)
 	if loop == nil {
 		return 0
 	}
-	const rounds, tries = 200_000, 12
+	const rounds, tries = 60_000, 40
 	best := 0.0
 	for range tries {
 		var wg sync.WaitGroup

@@ -58,6 +58,11 @@ func TestScientificLibrariesArePreloaded(t *testing.T) {
 	if r.Stdout != "[2, 3] 1.0 1.414214\n" {
 		t.Errorf("got %+v", r)
 	}
+	const state = "import sympy as s, numpy as np\nx, y = s.symbols('x y')\nprint(s.Dummy()._hashable_content(), {x, y, x + y}, id(s.sin), id(object()), np.random.rand())"
+	want := run(t, p, state)
+	if again := run(t, startPool(t, Options{Preload: Scientific(), Zygotes: 1, Warm: 1}), state); again.Stdout != want.Stdout || want.Status != Success {
+		t.Errorf("another zygote gives %q, the first %q: imports have to be reproducible too", again.Stdout, want.Stdout)
+	}
 	if r := run(t, p, "import numpy as np\nnp.ones(1 << 29)"); r.Status != Error || !strings.Contains(r.Stderr, "MemoryError at line 2") {
 		t.Errorf("4 GiB of ones gave %+v", r)
 	}

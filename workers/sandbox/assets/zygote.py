@@ -468,13 +468,13 @@ def main():
     plain, texts = options.get('plain'), Texts(options['texts'])
     sys.path[:] = ['/tmp' if plain is None else os.getcwd()] + [p for p in sys.path if p.startswith('/usr/')]
     sys.argv = ['main.py']
-    preload(options['preload'])
-    prepare_streams()
     clock, entropy = Clock(), Entropy()
     clock.install()
-    entropy.install()
+    entropy.install()  # before the imports: SymPy numbers its dummies from a random one
+    entropy.reseed(0)
+    preload(options['preload'])
+    prepare_streams()
     if plain is None:
-        entropy.reseed(0)
         rehearse(texts)
         clock.ns = EPOCH_NS
         session = spawn_loop(options)

@@ -131,13 +131,17 @@ def tick():
         sys.stdout.write('late\n')
         time.sleep(0)
 threading.Thread(target=tick, daemon=True).start()
+while ticks < 3: time.sleep(0.001)
+seen, written = os.pipe()
 for _ in range(3):
     if os.fork() == 0:
         os.setsid()
+        os.write(1, b'child\n')
+        os.write(written, b'x')
         while True:
             try: os.write(1, b'child\n')
             except OSError: pass
-time.sleep(0.05)
+for _ in range(3): os.read(seen, 1)
 threading.Thread(target=tick).start()
 `)
 	if r.Status != Success || !strings.Contains(r.Stdout, "late\n") || !strings.Contains(r.Stdout, "child\n") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels"
@@ -51,6 +52,38 @@ func TestHeadLogProbsAndTheirGradientMatchTheOracle(t *testing.T) {
 			b.near("entropy", entropy, ent, 2e-6)
 			b.near("dhidden", dh, wantH, 3e-6)
 			b.near("dweights", dw, wantW, 3e-6)
+		}
+	})
+}
+
+// TestAHeadOfBfloat16HasTheBitsOfItsWidenedWeights: the oracle of float32 weights is then that of rounded ones too.
+func TestAHeadOfBfloat16HasTheBitsOfItsWidenedWeights(t *testing.T) {
+	const dim = 9
+	onEveryPath(t, func(b *bench) {
+		for _, c := range []struct{ rows, vocab int }{{1, 2}, {7, 45}, {530, 61}, {3, 4099}} {
+			hidden, head, coef := b.random(c.rows*dim), b.random(c.vocab*dim), b.random(c.rows)
+			for i, w := range head {
+				head[i] = widenBF16(roundBF16(w))
+			}
+			targets := make([]int32, c.rows)
+			for r := range targets {
+				targets[r] = int32(b.r.IntN(c.vocab+1)) - 1
+			}
+			rounded, _ := b.Halves(b.PackedLen(kernels.BF16, dim, c.vocab))
+			b.PackNN(b.s, rounded, b.view(head), dim, c.vocab)
+			run := func(t kernels.DType, weights kernels.View) (out []float32) {
+				logp, entropy, dh, dw := poison(c.rows), poison(c.rows), poison(c.rows*dim), make([]float32, c.vocab*dim)
+				a := kernels.HeadArgs{Rows: c.rows, Dim: dim, Vocab: c.vocab, Hidden: b.view(hidden), Packed: b.right(t, head, c.vocab, dim),
+					Targets: b.intView(targets), LogP: b.view(logp), Entropy: b.view(entropy), LSE: b.view(poison(c.rows)),
+					Scratch: b.view(poison(b.HeadScratch(dim, c.vocab)))}
+				b.HeadLogProbs(b.s, a)
+				b.HeadGrad(b.s, kernels.HeadGradArgs{HeadArgs: a, Weights: weights, Coef: b.view(coef), DHidden: b.view(dh), DWeights: b.view(dw)})
+				b.sync()
+				return slices.Concat(logp, entropy, dh, dw)
+			}
+			if !sameBits(run(kernels.BF16, rounded), run(kernels.F32, b.view(head))) {
+				b.t.Errorf("%d rows, vocabulary %d: the bits differ", c.rows, c.vocab)
+			}
 		}
 	})
 }

@@ -65,7 +65,7 @@ func open(ctx context.Context, dir string, o EngineOptions) (*folder, error) {
 			return nil, fault.AsUser(err)
 		}
 		if f.blocks = o.Blocks; f.blocks == 0 {
-			f.blocks = chooseBlocks(f.model.Config)
+			f.blocks = chooseBlocks(f.model)
 		}
 		return f, nil
 	})
@@ -187,11 +187,10 @@ const (
 	leastBlocks   = 16
 )
 
-// chooseBlocks sizes a KV cache: keys and values of every layer in float32.
-func chooseBlocks(c model.Config) int {
-	bytes := c.Layers * c.KVHeads * c.HeadDim * model.BlockTokens * 2 * 4
-	want := cacheContexts * ((c.MaxPosition + model.BlockTokens - 1) / model.BlockTokens)
-	return max(min(want, cacheBytes/bytes), leastBlocks)
+// chooseBlocks sizes a KV cache.
+func chooseBlocks(m *model.Model) int {
+	want := cacheContexts * ((m.Config.MaxPosition + model.BlockTokens - 1) / model.BlockTokens)
+	return max(min(want, cacheBytes/m.BlockBytes()), leastBlocks)
 }
 
 // start starts the engine.

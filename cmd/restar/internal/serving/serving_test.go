@@ -77,6 +77,21 @@ func TestARunsFolderIsServedAsTheModelThatItExported(t *testing.T) {
 	}
 }
 
+func TestACacheInBF16HoldsTwiceTheTokensInTheSameMemory(t *testing.T) {
+	blocks := map[model.Precision]int{}
+	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+		m, err := model.New(model.Config{VocabSize: 8, HiddenSize: 8, IntermediateSize: 8, Layers: 32, Heads: 8, KVHeads: 8, HeadDim: 128,
+			MaxPosition: 1 << 17, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.1}, 1, model.WithPrecision(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks[p] = chooseBlocks(m)
+	}
+	if blocks[model.PrecisionFP32] != 64 || blocks[model.PrecisionBF16] != 128 {
+		t.Errorf("a cache of 1 GiB has %v blocks, want 64 in fp32 and 128 in bf16", blocks)
+	}
+}
+
 func TestWhatCannotBeServedIsTheUsersToMend(t *testing.T) {
 	dir := exported(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -38,21 +39,35 @@ func (a *account) wrap(args []string) []string {
 	return append([]string{"/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(a.dir, "cgroup.procs")}, args...)
 }
 
+// close kills what is left in the group and removes it. Its last processes take moments to die.
 func (a *account) close() {
-	if a.dir != "" {
-		removeGroups(a.dir)
+	const tries, pause = 100, 20 * time.Millisecond
+	for range tries {
+		if a.dir == "" || removeGroups(a.dir) {
+			return
+		}
+		time.Sleep(pause)
 	}
 }
 
-// removeGroups removes an empty group and what is left below it.
-func removeGroups(dir string) {
-	entries, _ := os.ReadDir(dir)
+// removeGroups kills what is in a group and below, removes it, and tells whether it is gone.
+func removeGroups(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return true
+	}
 	for _, e := range entries {
 		if e.IsDir() {
 			removeGroups(filepath.Join(dir, e.Name()))
 		}
 	}
-	_ = os.Remove(dir)
+	members, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for field := range strings.FieldsSeq(string(members)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return os.Remove(dir) == nil
 }
 
 // cpuGroup is this process's control group that accounts CPU time, and how to read one.

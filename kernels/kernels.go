@@ -1,8 +1,8 @@
 // Package kernels is the contract between the model and the machine that computes it.
 //
 // A Backend owns device memory and executes operations on a Stream, in the order in which they were given. The contract holds no
-// assumption about where memory lives: sizes are explicit, an operation that needs scratch memory says how much (a stream may keep
-// room of its own for the operands of one product), and the host reads results only after Stream.Sync.
+// assumption about where memory lives: sizes are explicit, an operation that is given scratch memory says how much it needs (what else
+// an operation works on is its stream's), and the host reads results only after Stream.Sync.
 //
 // Invariants every backend keeps:
 //
@@ -26,7 +26,8 @@ import "context"
 // block, so the number is part of the numerics and not a tuning knob. 64 columns fill four 512-bit registers or one wavefront.
 const BlockTokens = 64
 
-// Memory is an allocation on a backend's device. Only the backend that made it can look inside.
+// Memory is an allocation on a backend's device. Only the backend that made it can look inside. It lives as long as something refers to
+// it, operations that have not run yet included; a device takes its part back after that (runtime.AddCleanup).
 type Memory interface {
 	// Len is the number of elements.
 	Len() int

@@ -76,7 +76,7 @@ type completion struct {
 	usage   usageJSON
 	tokens  [][]engine.Token // of each answer, those not told yet
 	texts   []string
-	offsets []int
+	offsets []offset
 	told    []bool // whether an answer's prompt ids were
 }
 
@@ -102,9 +102,12 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("prompt", "%d prompts with %d answers each, want at most %d answers", len(list), n, s.opt.MaxChoices)
 	}
 	c := &completion{s: s, req: &req, tokens: make([][]engine.Token, len(list)*n), texts: make([]string, len(list)*n),
-		offsets: make([]int, len(list)*n), told: make([]bool, len(list)*n)}
+		offsets: make([]offset, len(list)*n), told: make([]bool, len(list)*n)}
 	c.head = completionResponse{ID: s.name("cmpl", w), Object: "text_completion", Created: s.opt.Now().Unix(), Model: s.opt.Model, Choices: []completionChoice{}}
 	seed := s.seedOf(req.sampling)
+	for i := range c.offsets {
+		c.offsets[i].decoder = s.tokenizer.NewDecoder()
+	}
 	for i, ids := range list {
 		j, err := s.plan(req.sampling, ids, i, top, defaultCompletion, seed)
 		if err != nil {

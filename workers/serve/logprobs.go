@@ -3,6 +3,8 @@ package serve
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/restar-rl/restar/workers/tokenizer"
 )
 
 type completionLogProbs struct {
@@ -12,14 +14,24 @@ type completionLogProbs struct {
 	Offsets  []int                `json:"text_offset"` // in characters of the answer
 }
 
+// offset is how many characters of an answer its tokens so far have written; those that tokens share are the last one's.
+type offset struct {
+	decoder    *tokenizer.Decoder
+	characters int
+}
+
+func (o *offset) add(id int32) { o.characters += utf8.RuneCountInString(o.decoder.Write(id)) }
+
 func (c *completion) logProbs(i int) *completionLogProbs {
 	out := &completionLogProbs{}
 	for _, t := range c.tokens[i] {
 		text := c.s.tokenText(t.ID)
 		out.Tokens = append(out.Tokens, text)
 		out.LogProbs = append(out.LogProbs, t.LogProb)
-		out.Offsets = append(out.Offsets, c.offsets[i])
-		c.offsets[i] += utf8.RuneCountInString(c.s.tokenizer.DecodeText([]int32{t.ID}))
+		out.Offsets = append(out.Offsets, c.offsets[i].characters)
+		if c.s.tokenizer.DecodeText([]int32{t.ID}) != "" { // the text lacks special tokens
+			c.offsets[i].add(t.ID)
+		}
 		top := map[string]float32{text: t.LogProb}
 		for _, l := range t.TopLogProbs {
 			top[c.s.tokenText(l.ID)] = l.LogP

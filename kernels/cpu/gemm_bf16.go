@@ -40,9 +40,10 @@ func (b *Backend) blockEmulated(w *worker, p *product, m0, m1, j0, j1 int) {
 	n, rows := p.size.N, m1-m0
 	for k0 := 0; k0 < p.size.K; k0 += inner {
 		t := p.tile(m0, m1, k0)
-		k, words := t.k, (t.k+1)/2
+		words := (t.k + 1) / 2
 		if p.kind == paired {
-			k, words = 2*t.k, t.k
+			k := 2 * t.k
+			words = t.k
 			a := w.buffer(widenedA, rows*k)
 			if p.transposed {
 				widenCols(a, t.a, t.lda, t.k, rows)

@@ -88,7 +88,7 @@ func (p *peer) swapMessages(serial uint32, patience time.Duration, message []byt
 func (p *peer) both(received error, sent <-chan error) error {
 	if received != nil {
 		_ = p.conn.Close()
-		<-sent
+		_ = <-sent // it failed for the same reason
 		return received
 	}
 	return <-sent

@@ -161,7 +161,7 @@ func stoppedState(pid int) (stopped, held bool) {
 	stopped, held = true, true
 	for _, task := range threads(pid) {
 		if f := statFields(fmt.Sprintf("/proc/%d/task/%s/stat", pid, task)); len(f) > 0 {
-			ended := strings.Contains("TtZX", f[0])
+			ended := strings.ContainsAny(f[0], "TtZX")
 			stopped, held = stopped && ended, held && (ended || f[0] == "D")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"slices"
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
@@ -114,7 +115,7 @@ func (r *runner) bigProducts() error {
 		var fractions []string
 		for _, n := range []int{1, 2} {
 			mine := entries(ours, size.request("PACK", precision, n))
-			all := append(mine, entries(theirs, size.request("NT", precision, n))...)
+			all := slices.Concat(mine, entries(theirs, size.request("NT", precision, n)))
 			if err := match.Play(r, all, match.Rules{Rounds: 4, Budget: time.Minute, Wait: time.Minute}); err != nil {
 				return err
 			}

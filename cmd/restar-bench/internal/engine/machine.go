@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/klauspost/cpuid/v2"

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels"
@@ -117,8 +118,19 @@ func TestAViewOfTheWrongLengthBreaksTheStreamWithItsName(t *testing.T) {
 	}
 }
 
-func TestAnUnknownInstructionPathIsRefused(t *testing.T) {
-	if _, err := New("sse9"); err == nil {
-		t.Error("path sse9 was accepted")
+func TestTheEnvironmentForcesAPath(t *testing.T) {
+	for _, name := range Paths() {
+		t.Setenv(EnvISA, name)
+		b, err := FromEnv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := b.NumericsID(kernels.PrecisionBF16); !strings.HasPrefix(id, "cpu-"+name+"-bf16-") {
+			t.Errorf("%s=%s computes as %s", EnvISA, name, id)
+		}
+	}
+	t.Setenv(EnvISA, "sse9")
+	if _, err := FromEnv(); err == nil || !strings.Contains(err.Error(), EnvISA) || !strings.Contains(err.Error(), Paths()[0]) {
+		t.Errorf("error %v, want one that names %s and the paths that there are", err, EnvISA)
 	}
 }

@@ -166,6 +166,33 @@ func TestAnAnswerThatWasLostIsFetchedAndNotRunAgain(t *testing.T) {
 	}
 }
 
+// The node that has the answer is short of room when it is asked again; the other one is idle.
+func TestALostAnswerIsWaitedForWhereItIs(t *testing.T) {
+	var first, second counter
+	var sends atomic.Int64
+	lose := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch sends.Add(1) {
+			case 1:
+				h.ServeHTTP(httptest.NewRecorder(), r) // the call completes
+				panic(http.ErrAbortHandler)            // and its answer does not arrive
+			case 2, 3:
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+			default:
+				h.ServeHTTP(w, r)
+			}
+		})
+	}
+	c := dial(t, Options{Endpoints: []string{serve(t, &first, service.Options{}, lose), serve(t, &second, service.Options{}, lose)}})
+	if r, err := c.Run(deadline(t), sandbox.Call{ID: "x", Code: "a"}); err != nil || r.Stdout != "a" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if n := first.runs.Load() + second.runs.Load(); n != 1 || sends.Load() != 4 {
+		t.Errorf("%d runs in %d sends, expected 1 in 4", n, sends.Load())
+	}
+}
+
 func TestWhatAProgramDidIsFinal(t *testing.T) {
 	for _, status := range []sandbox.Status{sandbox.Error, sandbox.Timeout, sandbox.OOM, sandbox.Killed, sandbox.OutputLimit} {
 		var runs atomic.Int64

@@ -64,7 +64,7 @@ func (t *try) run(ctx context.Context) (sandbox.Result, error) {
 
 // once sends the call to one node. A node that may hold the call's result is asked again first, whatever its load.
 func (t *try) once(ctx context.Context, hash uint64) (answer, error) {
-	n, err := t.target(ctx, hash)
+	n, again, err := t.target(ctx, hash)
 	if err != nil {
 		return answer{}, err
 	}
@@ -80,22 +80,28 @@ func (t *try) once(ctx context.Context, hash uint64) (answer, error) {
 		t.lost, t.avoid = n, n
 	case failed, absent:
 		t.avoid = n
+	case busy:
+		if again { // it has no room to say what became of the call: another node would run it a second time
+			t.lost = n
+			err = sleep(ctx, max(a.after, firstPause))
+		}
 	}
-	return a, nil
+	return a, err
 }
 
-// target is the node to send to, counted as busier by one.
-func (t *try) target(ctx context.Context, hash uint64) (*node, error) {
+// target is the node to send to, counted as busier by one, and whether it may have the call already.
+func (t *try) target(ctx context.Context, hash uint64) (n *node, again bool, err error) {
 	first, lost := t.next, t.lost
 	t.next, t.lost = nil, nil
 	switch {
 	case first != nil:
-		return first, nil
+		return first, false, nil
 	case lost != nil:
 		t.nodes.claim(lost)
-		return lost, nil
+		return lost, true, nil
 	}
-	return t.nodes.acquire(ctx, hash, t.avoid)
+	n, err = t.nodes.acquire(ctx, hash, t.avoid)
+	return n, false, err
 }
 
 func (t *try) pause(ctx context.Context, hash uint64) error {

@@ -115,7 +115,11 @@ func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, e
 				continue
 			}
 		case invalid:
-			return sandbox.Result{}, fmt.Errorf("sandbox session %s: %w", s.opt.ID, a.err)
+			if err := fmt.Errorf("sandbox session %s: %w", s.opt.ID, a.err); !a.result.SessionEnded {
+				return sandbox.Result{}, err
+			}
+			s.end(fmt.Errorf("%w: %w", sandbox.ErrSessionEnded, a.err))
+			return sandbox.Result{}, s.why()
 		}
 		err = fmt.Errorf("%w: session %s is lost: %w", sandbox.ErrInfrastructure, s.opt.ID, a.err)
 		s.end(errors.Join(sandbox.ErrSessionEnded, err))

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/restar-rl/restar/workers/sandbox/service"
@@ -56,6 +58,28 @@ func TestARemoteSessionKeepsItsState(t *testing.T) {
 	}
 	if n := p.Status().Sessions; n != 0 {
 		t.Errorf("%d sessions are open on the node", n)
+	}
+}
+
+func TestARemoteSessionThatWasIdleHasEnded(t *testing.T) {
+	p, err := sandbox.Start(deadline(t), sandbox.Options{Tier: tier(), Zygotes: 1, Warm: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	c := dial(t, Options{Endpoints: []string{serve(t, p, service.Options{Sessions: p, Tier: p.Status().Tier}, nil)}, Tier: p.Status().Tier})
+	s, err := c.Open(deadline(t), sandbox.SessionOptions{ID: "x", Idle: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p.Status().Sessions > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 2 {
+		_, err = s.Run(deadline(t), sandbox.Call{Code: "x"})
+		if !errors.Is(err, sandbox.ErrSessionEnded) || errors.Is(err, sandbox.ErrInfrastructure) || !strings.Contains(err.Error(), "idle") {
+			t.Errorf("got %v, expected the session's end as a pool tells it", err)
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ func TestAnInsecurePoolSaysSoOnEveryCall(t *testing.T) {
 	if r := runCell(t, s, "x + 1"); r.Stdout != "6\n" {
 		t.Errorf("a session gave %+v", r)
 	}
+	if n := strings.Count(log.String(), "INSECURE call\" call=cell"); n != 2 {
+		t.Errorf("%d of 2 cells are in the log:\n%s", n, log.String())
+	}
 	s.Close()
 	if who := sleepers(); len(who) > 0 {
 		t.Errorf("processes %v survived", who)

@@ -129,6 +129,9 @@ func (s *session) Run(ctx context.Context, c Call) (Result, error) {
 		return Result{}, err
 	}
 	defer s.rest()
+	if s.pool.opt.plain() {
+		s.pool.opt.Log.Warn("sandbox: INSECURE call", "call", c.ID, "session", s.opt.ID)
+	}
 	queue := time.Since(asked)
 	res, err := s.cell(ctx, c)
 	<-s.pool.running

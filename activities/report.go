@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/problem"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/telemetry"
@@ -39,7 +40,7 @@ func (s *Scoring) Report(ctx context.Context, in ReportInput) ([]byte, error) {
 	}
 	d := telemetry.ReportData{Run: in.Run, Recipe: rec.Name, Facts: facts(rec, in)}
 	for _, gather := range []func(context.Context, Recipe, string, *telemetry.ReportData) error{
-		s.addCuration, s.addFineTuning, s.addSteps, s.addEvals, s.addTrajectories,
+		s.addModel, s.addCuration, s.addFineTuning, s.addSteps, s.addEvals, s.addTrajectories,
 	} {
 		if err := gather(ctx, rec, in.Run, &d); err != nil {
 			return nil, err
@@ -62,6 +63,25 @@ func facts(rec Recipe, in ReportInput) []telemetry.Fact {
 		out = append(out, telemetry.Fact{Name: "ended", Value: "stopped by its user"})
 	}
 	return out
+}
+
+// addModel tells how large the model is, and what the longest trajectory costs to train on.
+func (s *Scoring) addModel(ctx context.Context, rec Recipe, run string, d *telemetry.ReportData) error {
+	body, _, err := s.Store.Get(ctx, modelKey(run, model.ConfigFile))
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	cfg, err := model.ParseConfig(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", modelKey(run, model.ConfigFile), err)
+	}
+	longest := rec.LongestTrajectory()
+	d.Facts = append(d.Facts, telemetry.Fact{Name: "model", Value: fmt.Sprintf("%.4g million parameters; %.4g GFLOP to train on a trajectory of %d tokens",
+		float64(cfg.Elements())/1e6, cfg.TrainFLOPs(longest)/1e9, longest)})
+	return nil
 }
 
 func (s *Scoring) addCuration(ctx context.Context, _ Recipe, run string, d *telemetry.ReportData) error {

@@ -83,7 +83,7 @@ func TestAReportTellsOfTheRun(t *testing.T) {
 	b := process(t, st)
 	r := call[ReportResult](b, b.sco.WriteReport, ReportInput{Run: benchRun})
 	page := string(get(t, st, r.Report.Key))
-	for _, words := range []string{benchRun, "Fine-tuning loss", "Reward (mean of the round)"} {
+	for _, words := range []string{benchRun, "Fine-tuning loss", "Reward (mean of the round)", "million parameters", "GFLOP to train"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the report does not say %q", words)
 		}

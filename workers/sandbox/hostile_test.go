@@ -62,11 +62,14 @@ func TestHostileProgramsHarmNobodyInTierB(t *testing.T) {
 	asNobody(t, "^TestHostileProgramsHarmNobody$")
 }
 
+// abstractName is what the cases call an abstract socket of the machine.
+const abstractName = "sbx_host_abstract"
+
 // host is what hostile programs must not reach or change.
 type host struct {
 	pool    *Pool
-	hits    atomic.Int64 // connections that reached a listener of the machine
-	ports   map[string]string
+	hits    atomic.Int64      // connections that reached a listener of the machine
+	ports   map[string]string // what marks of the case files stand for
 	zygotes []int
 	settled int // processes of the pool when no call runs
 }
@@ -78,7 +81,8 @@ func newHost(t *testing.T) *host {
 	for _, mark := range []string{"@@PORT@@", "@@REDIS@@"} {
 		h.ports[mark] = h.listen(t, "tcp", "127.0.0.1:0")
 	}
-	h.listen(t, "unix", "@sbx_host_abstract")
+	h.ports[abstractName] = fmt.Sprint(abstractName, os.Getpid()) // another run of the tests has another
+	h.listen(t, "unix", "@"+h.ports[abstractName])
 	for _, z := range h.pool.shelves[0].living() {
 		h.zygotes = append(h.zygotes, z.cmd.Process.Pid)
 	}

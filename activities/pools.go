@@ -111,7 +111,7 @@ func (p *Pools) options(s recipe.Sandbox) sandbox.Options {
 	seconds := func(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
 	return sandbox.Options{
 		Tier: sandbox.Tier(s.Isolation), Preload: s.Preload, Log: p.Log, MaxRunning: p.MaxRunning,
-		Limits: sandbox.Limits{CPU: seconds(s.CPUSecs), Wall: seconds(s.WallSecs), MemoryMB: s.MemoryMB},
+		Limits: sandbox.Limits{CPU: seconds(s.CPUSecs), Wall: seconds(s.WallSecs), MemoryMB: s.MemoryMB}, Texts: sandbox.Texts(s.Texts),
 	}
 }
 

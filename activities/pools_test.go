@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/restar-rl/restar/workers/recipe"
+	"github.com/restar-rl/restar/workers/sandbox"
 	"github.com/restar-rl/restar/workers/store"
 )
 
@@ -33,5 +35,27 @@ func TestACallRunsInTheSandboxOfTheRecipe(t *testing.T) {
 	x := logs.final[1]
 	if text := x.Turns[0].Calls[0].Text; !strings.Contains(text, "stdout: 0\n") {
 		t.Fatalf("the tool says %q, want what the program printed", text)
+	}
+}
+
+func TestTheTextsOfToolResponsesAreTheRecipes(t *testing.T) {
+	rec := recipe.Defaults()
+	rec.Sandbox.Texts = recipe.Texts{Located: "line {line}: {type}", NoEcho: true}
+	pools := &Pools{MaxRunning: 1}
+	t.Cleanup(pools.Close)
+	r, err := pools.Get(t.Context(), rec.Sandbox)
+	if err != nil {
+		t.Skipf("no sandbox on this machine: %v", err)
+	}
+	for code, want := range map[string]string{"x = 0\n1 / x": "line 2: ZeroDivisionError", "5": ""} {
+		if got, err := r.Run(t.Context(), sandbox.Call{ID: "x", Code: code}); err != nil || got.Stderr != want || got.Stdout != "" {
+			t.Errorf("%q leaves %+v, %v, expected %q on stderr alone", code, got, err, want)
+		}
+	}
+	for _, timed := range []bool{false, true} {
+		rec.Agent.ExecutionTime = timed
+		if f := agentConfig(rec).Format; f.ExecutionTime != timed {
+			t.Errorf("execution_time %v gives the format %+v", timed, f)
+		}
 	}
 }

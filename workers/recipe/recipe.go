@@ -76,6 +76,9 @@ type Agent struct {
 	StreamChars     int    `yaml:"stream_chars" json:"stream_chars"`               // stdout and stderr are each cut to this
 	ResponseChars   int    `yaml:"tool_response_chars" json:"tool_response_chars"` // then the whole response, in the middle
 	MaxPromptTokens int    `yaml:"max_prompt_tokens" json:"max_prompt_tokens"`     // longer problems are removed by curation
+	// ExecutionTime ends tool responses with code-judge's line of that name. What a model reads then depends on the clock, so a
+	// run that is played again is another one.
+	ExecutionTime bool `yaml:"execution_time" json:"execution_time,omitempty"`
 }
 
 // Sandbox limits one tool call.
@@ -87,6 +90,16 @@ type Sandbox struct {
 	Preload   []string `yaml:"preload" json:"preload,omitempty"` // Python modules imported once, before calls are forked
 	// Endpoints are base URLs of sandbox services (restar sandbox serve) that run the calls; none: the worker's own pool does.
 	Endpoints []string `yaml:"endpoints" json:"endpoints,omitempty"`
+	Texts     Texts    `yaml:"texts" json:"texts,omitzero"`
+}
+
+// Texts is what a failed program leaves on stderr, with the marks {type}, {line}, {message} and {source}. What is left out reads as
+// rStar2-Agent's released executor has it: "{type} at line {line}: {message}\n  {source}\n" and "{type}: {message}\n".
+type Texts struct {
+	Located   string `yaml:"located" json:"located,omitempty"`     // an exception with a line of the program to blame
+	Unlocated string `yaml:"unlocated" json:"unlocated,omitempty"` // one without
+	Traceback bool   `yaml:"traceback" json:"traceback,omitempty"` // CPython's own traceback instead of both
+	NoEcho    bool   `yaml:"no_echo" json:"no_echo,omitempty"`     // the value of a last expression is not printed
 }
 
 // SFT is non-reasoning fine-tuning on demonstrations (rStar2-Agent §4.1). Steps 0 leaves the model as it is.

@@ -74,6 +74,7 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 		"a seed too large":    {"seed: 7", "seed: 18446744073709551616", "seed"},
 		"a count too large":   {"steps: 2, prompts", "steps: 9223372036854775807, prompts", "stages[0].steps"},
 		"a model too large":   {"hidden_size: 32", "hidden_size: 1000000000000", "hidden_size"},
+		"endpoint, texts":     {"agent: {", "sandbox: {endpoints: [http://s], texts: {traceback: true}}\nagent: {", "sandbox.texts"},
 		"a wait for ever":     {"agent:", "sandbox: {wall_seconds: 1e300}\nagent:", "wall_seconds"},
 		"a second document":   {"eval: {", "---\nbogus: 1\n---\neval: {", "document"},
 		"a wrong type":        {"seed: 7", "seed: [7]", "seed"},

@@ -106,6 +106,9 @@ func (a Agent) check(c *checks) {
 	c.within("agent.max_prompt_tokens", a.MaxPromptTokens, 1<<20)
 }
 
+// maxText bounds a template of texts: it is written for every failure.
+const maxText = 1 << 10
+
 func (s Sandbox) check(c *checks) {
 	c.that(s.Isolation == "A" || s.Isolation == "B", "sandbox.isolation", s.Isolation, "A (memory cgroup) or B (per-process limits)")
 	c.that(finite(s.CPUSecs) && s.CPUSecs > 0 && s.CPUSecs <= 600, "sandbox.cpu_seconds", s.CPUSecs, "above 0, at most 600")
@@ -117,6 +120,8 @@ func (s Sandbox) check(c *checks) {
 		c.that(ok, fmt.Sprintf("sandbox.endpoints[%d]", i), e, "the base URL of a sandbox service, such as http://sandbox-0:8088")
 	}
 	c.that(len(s.Endpoints) == 0 || s.CPUSecs <= 60 && s.WallSecs <= 180, "sandbox.cpu_seconds", s.CPUSecs, "at most 60 (and wall_seconds at most 180) with sandbox.endpoints: longer calls run in a pool of the worker's own")
+	c.that(len(s.Texts.Located) <= maxText && len(s.Texts.Unlocated) <= maxText, "sandbox.texts", s.Texts, fmt.Sprintf("at most %d bytes each", maxText))
+	c.that(len(s.Endpoints) == 0 || s.Texts == Texts{}, "sandbox.texts", s.Texts, "nothing with sandbox.endpoints: the texts of services are given where they are started")
 	c.that(len(s.Endpoints) == 0 || len(s.Preload) == 0, "sandbox.preload", s.Preload, "nothing with sandbox.endpoints: what the services preload is given where they are started")
 }
 

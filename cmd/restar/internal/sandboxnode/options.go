@@ -26,6 +26,7 @@ type Options struct {
 	Telemetry string
 	JSON      bool
 	Insecure  bool
+	Texts     sandbox.Texts
 
 	Running, Zygotes, Warm int
 	MemoryMB, Pids         int
@@ -46,6 +47,9 @@ func (o *Options) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Preload, "preload", "scientific", "what calls find imported: scientific (numpy, scipy, sympy), lite (standard modules) or a comma-separated list of modules")
 	fs.StringVar(&o.Node, "node", "", "name of this node in results (default: the host's name)")
 	fs.StringVar(&o.Telemetry, "telemetry", telemetry.ExporterNone, "where OpenTelemetry spans go: none or stdout")
+	fs.StringVar(&o.Texts.Located, "text-located", sandbox.DefaultTexts().Located, "what a program's exception leaves on stderr where a line of it is to blame; {type}, {line}, {message} and {source} are filled in")
+	fs.StringVar(&o.Texts.Unlocated, "text-unlocated", sandbox.DefaultTexts().Unlocated, "the same where no line is")
+	fs.BoolVar(&o.Texts.Traceback, "traceback", false, "leave CPython's own traceback on stderr instead")
 	fs.BoolVar(&o.JSON, "json", false, "say where the service listens as JSON")
 	fs.IntVar(&o.Running, "running", 0, "calls running at once, at least 3 (default: two for every core)")
 	fs.IntVar(&o.Zygotes, "zygotes", 0, "warm interpreters of each kind that calls are forked from (default: one for every two cores)")
@@ -100,7 +104,7 @@ func (o Options) running() int {
 
 func (o Options) pool(log *slog.Logger) sandbox.Options {
 	return sandbox.Options{Tier: sandbox.Tier(o.Isolation), Preload: o.modules(), Zygotes: o.Zygotes, Warm: o.Warm, MaxRunning: o.running(), Log: log, Insecure: o.Insecure,
-		Limits: sandbox.Limits{CPU: o.JudgeLimit, Wall: o.JudgeLimit, MemoryMB: o.MemoryMB, Pids: o.Pids}}
+		Limits: sandbox.Limits{CPU: o.JudgeLimit, Wall: o.JudgeLimit, MemoryMB: o.MemoryMB, Pids: o.Pids}, Texts: o.Texts}
 }
 
 func (o Options) service(pool *sandbox.Pool, log *slog.Logger, tel *telemetry.Telemetry) service.Options {

@@ -55,7 +55,7 @@ func serve(t *testing.T, o Options) (url, tier string, stop func() error) {
 }
 
 func TestANodeServesBothInterfacesAndDrains(t *testing.T) {
-	url, tier, stop := serve(t, defaults(t))
+	url, tier, stop := serve(t, defaults(t, "--text-located={line}: {type}"))
 	c, err := client.New(client.Options{Endpoints: []string{url}, Tier: sandbox.Tier(tier)})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +65,9 @@ func TestANodeServesBothInterfacesAndDrains(t *testing.T) {
 	defer cancel()
 	if r, err := c.Run(ctx, sandbox.Call{ID: "x", Code: "40 + 2", Limits: sandbox.Limits{CPU: 30 * time.Second}}); err != nil || r.Stdout != "42\n" || r.Tier != sandbox.Tier(tier) {
 		t.Errorf("native: %+v, %v", r, err)
+	}
+	if r, err := c.Run(ctx, sandbox.Call{ID: "x", Code: "1 / 0"}); err != nil || r.Stderr != "1: ZeroDivisionError" {
+		t.Errorf("a text of the operator's: %+v, %v", r, err)
 	}
 	for path, want := range map[string]string{"/run": `"stdout":"1\n"`, "/metrics": "restar_sandbox_pool_slots_ready"} {
 		var r *http.Response

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -145,6 +144,7 @@ func (h *host) corpus(t *testing.T) (files [][]hostileCase) {
 // try runs one case with an innocent bystander beside it, and its follow-up after it.
 func (h *host) try(t *testing.T, c hostileCase) {
 	h.settle(t)
+	before := thisMachine()
 	hits := h.hits.Load()
 	var bystander sync.WaitGroup
 	bystander.Go(func() {
@@ -162,6 +162,7 @@ func (h *host) try(t *testing.T, c hostileCase) {
 	if h.hits.Load() != hits {
 		t.Error("a listener of the machine was reached")
 	}
+	before.kept(t, c)
 	h.unharmed(t)
 }
 
@@ -237,38 +238,4 @@ func (h *host) processes() (n int) {
 		n += len(descendants(z)) - 1
 	}
 	return n
-}
-
-func (h *host) unharmed(t *testing.T) {
-	t.Helper()
-	if s := h.pool.Status(); s.Restarts != 0 || s.Zygotes != len(h.zygotes) {
-		t.Fatalf("zygotes were restarted: %+v", s)
-	}
-	for _, f := range []string{"/pwn", "/usr/pwn", "/etc/pwn", "/usr/lib/python3/dist-packages/pwn.py", "/dev/pwn", "/tmp/leak_marker", "/tmp/numpy.py"} {
-		if _, err := os.Stat(f); err == nil {
-			t.Errorf("%s was created on the machine", f)
-			os.Remove(f)
-		}
-	}
-	for _, who := range sleepers() {
-		t.Errorf("process %s of a call survived", who)
-	}
-	if g := h.pool.seats.cgroups; g != nil {
-		for _, seat := range h.pool.seats.free {
-			if b, _ := os.ReadFile(filepath.Join(seat.group.pids, "cgroup.procs")); len(bytes.TrimSpace(b)) > 0 {
-				t.Errorf("the cgroup of a free seat has processes %q", b)
-			}
-		}
-	}
-}
-
-// sleepers lists processes started with the argument that the cases use.
-func sleepers() (pids []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range files {
-		if b, _ := os.ReadFile(f); bytes.Contains(b, []byte("sleep\x0031337")) {
-			pids = append(pids, filepath.Base(filepath.Dir(f)))
-		}
-	}
-	return pids
 }

@@ -56,10 +56,14 @@ bench-engine: prerequisites
 	@.ci/peers/install.sh $(CACHE)/peers
 	bin/restar-bench engine
 
-# The sandbox service beside code-judge's design (fresh interpreters behind Redis), bursts, isolation and the verifier.
+# The sandbox service beside code-judge's design (fresh interpreters behind Redis) and beside the prototype that it grew out of,
+# where its sources are; bursts, isolation and the verifier.
+PROTOTYPE ?= $(wildcard ../shared/prototypes/sandbox)
 bench-sandbox: build
 	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
 	@.ci/peers/code_judge.sh install
+	@.ci/peers/prototype.sh "$(PROTOTYPE)" $(CACHE)/sandbox-prototype
+	@built=$(CACHE)/sandbox-prototype; ! [ -x $$built/sbx ] || export RESTAR_SANDBOX_PROTOTYPE=$${RESTAR_SANDBOX_PROTOTYPE:-$$built}; \
 	bin/restar-bench sandbox
 
 # 20,000 hostile calls; nothing may be left of them.

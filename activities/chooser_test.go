@@ -66,7 +66,7 @@ func TestDeepSeekMathKeepsEqualGroupsAtAdvantageZero(t *testing.T) {
 	}
 }
 
-func TestDynamicSamplingAsksUntilTheBatchIsFullOrItsRoundsAreOver(t *testing.T) {
+func TestTrap14DynamicSamplingAsksUntilTheBatchIsFullOrItsRoundsAreOver(t *testing.T) {
 	c := choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50, max_rounds: 3", mixture(4), mixture(16), mixture(2))
 	if again, err := c.choose(); err != nil || !again {
 		t.Fatalf("two mixed groups of three wanted: again %v, %v", again, err)
@@ -89,7 +89,7 @@ func TestDynamicSamplingAsksUntilTheBatchIsFullOrItsRoundsAreOver(t *testing.T) 
 	}
 }
 
-func TestOverlongSamplesAreShapedOrLeftOutAfterTheyCounted(t *testing.T) {
+func TestTrap12OverlongSamplesAreShapedOrLeftOutAfterTheyCounted(t *testing.T) {
 	long := wrong()
 	long.truncated = true
 	group := append(append(times(4, right()), times(4, wrong())...), times(8, long)...)

@@ -143,7 +143,7 @@ func TestARoundWithoutAMixedGroupIsAnEmptyBatch(t *testing.T) {
 	}
 }
 
-func TestAnUnknownVerdictDropsItsWholeGroup(t *testing.T) {
+func TestTrap13AnUnknownVerdictDropsItsWholeGroup(t *testing.T) {
 	st, _ := toyRun(t)
 	unknown := append(append(times(7, right()), times(8, wrong())...), ended{outcome: agent.Unknown, answer: "x"})
 	mixed := append(times(8, wrong()), times(8, right())...)
@@ -256,7 +256,7 @@ func TestTheFirstBatchOfARoundStands(t *testing.T) {
 	}
 }
 
-func TestAMissingSampleIsNoBatch(t *testing.T) {
+func TestTrap25AMissingSampleIsNoBatch(t *testing.T) {
 	st, _ := toyRun(t)
 	putGroup(t, st, roundOf(30), times(15, right()), asMade)
 	b := process(t, st)
@@ -278,5 +278,46 @@ func TestFiguresCountEverySampleOfTheRound(t *testing.T) {
 	m := trainOn(tr, TrainInput{Run: benchRun, Stage: "one", Step: 1, Batch: got.Batch}).Metrics
 	if m.CallsPerSample != 60./32 || m.ToolErrorShare != 1./3 || m.ResponseTokens != 2 || m.Groups != 2 || m.AllWrong != 1 || m.Reward != 0.25 {
 		t.Fatalf("the step's metrics are %+v, want the round's figures", m)
+	}
+}
+
+func TestTrap26ARewardStaysWithItsTrajectoryInABatchBeyond64(t *testing.T) {
+	var groups [][]ended
+	for i := range 6 {
+		g := make([]ended, 16)
+		for s := range g {
+			g[s] = wrong()
+			if (s*7+i)%5 < 2 {
+				g[s] = right()
+			}
+		}
+		groups = append(groups, g)
+	}
+	c := choosing(t, "algorithm: grpo")
+	for i, g := range groups {
+		var all []agent.Trajectory
+		for s, e := range g {
+			x := e.trajectory(30+i, s)
+			for k := range (3*i + 5*s) % 11 { // unequal lengths
+				x.IDs, x.Mask = append(x.IDs, int32(k)), append(x.Mask, 1)
+				x.LogProbs, x.Entropy = append(x.LogProbs, -1), append(x.Entropy, 0)
+			}
+			x.Turns[0].End = len(x.IDs)
+			all = append(all, x)
+		}
+		c.read(30+i, all)
+	}
+	sequences := chosen(t, c)[0].Batch.Sequences
+	if len(sequences) != 96 {
+		t.Fatalf("%d sequences, want 96", len(sequences))
+	}
+	for _, s := range sequences {
+		group, sample := int(s.IDs[2])-30, int(s.IDs[3]) // the ids say whose they are
+		if correct := groups[group][sample].outcome == agent.Correct; (s.Advantage > 0) != correct || s.Advantage == 0 {
+			t.Errorf("sample %d of group %d is correct: %v, its advantage is %v", sample, group, correct, s.Advantage)
+		}
+		if want := 4 + (3*group+5*sample)%11; len(s.IDs) != want || s.LogProbs[3] != -float32(sample+1) {
+			t.Errorf("sample %d of group %d has %d ids and log-prob %v, want %d and %v", sample, group, len(s.IDs), s.LogProbs[3], want, -float32(sample+1))
+		}
 	}
 }

@@ -188,7 +188,7 @@ func TestABrokenSandboxIsNoMistakeOfTheModel(t *testing.T) {
 	wantSame(t, "after a broken sandbox", canonical(t, st), canonical(t, whole))
 }
 
-func TestTwoFinalRecordsOfASampleAreAnError(t *testing.T) {
+func TestTrap25TwoFinalRecordsOfASampleAreAnError(t *testing.T) {
 	st, in, _, records := sliced(t)
 	journal(t, st, sliceJournal(in), records[len(records)-1:], 1)
 	b := process(t, st)

@@ -199,7 +199,7 @@ func TestABatchOfAnotherDigestIsRefused(t *testing.T) {
 	refused(t, b, b.tr.TrainStep, in[0], "has digest")
 }
 
-func TestAGradientThatIsNotFiniteIsASkippedStep(t *testing.T) {
+func TestTrap11AGradientThatIsNotFiniteIsASkippedStep(t *testing.T) {
 	st, p := toyRun(t)
 	broken := batch{Stage: "one", Step: 1, Batch: toyBatch(0)}
 	for i := range broken.Batch.Sequences {

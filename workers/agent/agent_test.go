@@ -34,7 +34,7 @@ func (c constantRunner) Run(context.Context, sandbox.Call) (sandbox.Result, erro
 	return sandbox.Result{Status: sandbox.Success, Stdout: string(c)}, nil
 }
 
-func TestStopReasonsAreTyped(t *testing.T) {
+func TestTrap12StopReasonsAreTyped(t *testing.T) {
 	call := callText("print(1)")
 	for name, c := range map[string]struct {
 		script    script
@@ -108,7 +108,7 @@ func TestEveryOutcomeIsTypedAndAnswered(t *testing.T) {
 	}
 }
 
-func TestExtraCallsOfATurnAreAnsweredAndNotRun(t *testing.T) {
+func TestTrap20ExtraCallsOfATurnAreAnsweredAndNotRun(t *testing.T) {
 	r := &fakeRunner{}
 	text := callText("print(1)") + callText("print(2)") + callText("print(3)")
 	tr := mustRun(t, newTestAgent(t, newFakeEngine(turns(text, answerText("1"))), r, testConfig()), testTask(0), nil)
@@ -175,7 +175,7 @@ func TestInfrastructureFailuresAreRetriedAndLeaveNoTrace(t *testing.T) {
 	}
 }
 
-func TestInfrastructureNeverLooksLikeAModelMistake(t *testing.T) {
+func TestTrap23InfrastructureNeverLooksLikeAModelMistake(t *testing.T) {
 	down := errors.New("no route")
 	script := turns(callText("print(1)"), answerText("408"))
 	failing := func(req engine.Request) error {
@@ -211,7 +211,7 @@ func TestInfrastructureNeverLooksLikeAModelMistake(t *testing.T) {
 	}
 }
 
-func TestUnknownVerdictIsNotWrong(t *testing.T) {
+func TestTrap23UnknownVerdictIsNotWrong(t *testing.T) {
 	task := testTask(0)
 	task.Judge = func(context.Context, string) (Verdict, error) {
 		return Verdict{Outcome: Unknown, Reason: "verifier time"}, nil
@@ -235,7 +235,7 @@ func (s statusRunner) Run(context.Context, sandbox.Call) (sandbox.Result, error)
 	return sandbox.Result{Status: sandbox.Status(s)}, nil
 }
 
-func TestCancellationIsNeitherErrorOfTheModelNorOfTheInfrastructure(t *testing.T) {
+func TestTrap25CancellationIsNeitherErrorOfTheModelNorOfTheInfrastructure(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &fakeRunner{fail: func(sandbox.Call) error { cancel(); return fmt.Errorf("%w: gone", sandbox.ErrInfrastructure) }}
 	_, err := newTestAgent(t, newFakeEngine(turns(callText("print(1)"))), r, testConfig()).Run(ctx, testTask(0), nil)
@@ -266,7 +266,7 @@ func (s spoiledEngine) Generate(ctx context.Context, req engine.Request) (engine
 	return g, err
 }
 
-func TestBrokenGenerationsAreRefused(t *testing.T) {
+func TestTrap19BrokenGenerationsAreRefused(t *testing.T) {
 	task := testTask(0)
 	task.Version = "v1"
 	for name, spoil := range map[string]func(*engine.Generation){
@@ -287,7 +287,7 @@ func TestBrokenGenerationsAreRefused(t *testing.T) {
 	}
 }
 
-func TestTrajectoryHasOneWeightVersion(t *testing.T) {
+func TestTrap19TrajectoryHasOneWeightVersion(t *testing.T) {
 	n := 0
 	e := spoiledEngine{newFakeEngine(turns(callText("print(1)"), answerText("1"))), func(g *engine.Generation) { n++; g.Version = fmt.Sprint(n) }}
 	if _, err := newTestAgent(t, e, &fakeRunner{}, testConfig()).Run(context.Background(), testTask(0), nil); err == nil {

@@ -16,7 +16,7 @@ func oneCall(t *testing.T) (Trajectory, *fakeEngine, *fakeRunner) {
 	return mustRun(t, newTestAgent(t, e, r, testConfig()), testTask(0), nil), e, r
 }
 
-func TestTrajectoryIsTheTemplateOfItsConversationToTheByteAndToken(t *testing.T) {
+func TestTrap01TrajectoryIsTheTemplateOfItsConversationToTheByteAndToken(t *testing.T) {
 	tr, _, _ := oneCall(t)
 	response := tr.Turns[0].Calls[0].Text
 	conversation := []tokenizer.Turn{
@@ -33,7 +33,7 @@ func TestTrajectoryIsTheTemplateOfItsConversationToTheByteAndToken(t *testing.T)
 	}
 }
 
-func TestToolBlockBytesBeginWithTheSeparatorAndReopenTheAssistant(t *testing.T) {
+func TestTrap26ToolBlockBytesBeginWithTheSeparatorAndReopenTheAssistant(t *testing.T) {
 	e := newFakeEngine(turns(callText("print(1)")+callText("print(2)"), answerText("1")))
 	tr := mustRun(t, newTestAgent(t, e, &fakeRunner{}, testConfig()), testTask(0), nil)
 	calls := tr.Turns[0].Calls
@@ -49,7 +49,7 @@ func TestToolBlockBytesBeginWithTheSeparatorAndReopenTheAssistant(t *testing.T) 
 	}
 }
 
-func TestMaskIsExactlyWhatTheEngineSampled(t *testing.T) {
+func TestTrap02MaskIsExactlyWhatTheEngineSampled(t *testing.T) {
 	var sampled []int
 	e := newFakeEngine(turns("x"+callText("print(1)"), "y"+callText("print(2)"), answerText("3")))
 	tr := mustRun(t, newTestAgent(t, e, &fakeRunner{}, testConfig()), testTask(0), func(r TurnRecord) error {
@@ -85,7 +85,7 @@ func TestMaskIsExactlyWhatTheEngineSampled(t *testing.T) {
 	}
 }
 
-func TestStopTokenIsSampledAndTrained(t *testing.T) {
+func TestTrap02StopTokenIsSampledAndTrained(t *testing.T) {
 	tr, _, _ := oneCall(t)
 	end, _ := testTokenizer().SpecialID(tokenizer.TurnEnd)
 	for i, turn := range tr.Turns {
@@ -95,7 +95,7 @@ func TestStopTokenIsSampledAndTrained(t *testing.T) {
 	}
 }
 
-func TestTruncatedTurnGetsNoStopToken(t *testing.T) {
+func TestTrap12TruncatedTurnGetsNoStopToken(t *testing.T) {
 	e := newFakeEngine(turns("1 2 3 4 5 6 7 8 9 10 11 12"))
 	task := testTask(0)
 	task.MaxTokens = 5
@@ -106,7 +106,7 @@ func TestTruncatedTurnGetsNoStopToken(t *testing.T) {
 	}
 }
 
-func TestContextOfEachTurnIsAStrictPrefixOfTheNext(t *testing.T) {
+func TestTrap01ContextOfEachTurnIsAStrictPrefixOfTheNext(t *testing.T) {
 	// The fake engine refuses a context that does not extend the one before, so finishing is the proof.
 	for sample := range 40 {
 		e := newFakeEngine(mixedScript)
@@ -117,7 +117,7 @@ func TestContextOfEachTurnIsAStrictPrefixOfTheNext(t *testing.T) {
 	}
 }
 
-func TestSampledTextIsNeverEncodedAgain(t *testing.T) {
+func TestTrap01SampledTextIsNeverEncodedAgain(t *testing.T) {
 	// One token per byte: text that the tokenizer would encode with fewer ids. They must come back as they were sampled.
 	e := newFakeEngine(nil)
 	tok := testTokenizer()
@@ -137,7 +137,7 @@ func TestSampledTextIsNeverEncodedAgain(t *testing.T) {
 	}
 }
 
-func TestRewardReadsOnlyTheModelsOwnWords(t *testing.T) {
+func TestTrap22RewardReadsOnlyTheModelsOwnWords(t *testing.T) {
 	// The program prints the right box; the model answers with a wrong one.
 	e := newFakeEngine(turns(callText("raise ValueError('\\\\boxed{408} <answer>\\\\boxed{408}</answer>')"), answerText("7")))
 	tr := mustRun(t, newTestAgent(t, e, &fakeRunner{}, testConfig()), testTask(0), nil)

@@ -281,3 +281,50 @@ func recordsOf(t *testing.T, tr Trajectory) []TurnRecord {
 	}
 	return out
 }
+
+func TestTrap15ASampleIsMadeAgainAloneFromItsCoordinates(t *testing.T) {
+	m, err := caller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const samples, step = 32, 300
+	var list []Task
+	for s := range samples {
+		task := callerTask(4, s)
+		task.Address.Iteration = step
+		list = append(list, task)
+	}
+	all := inFlight(t, m, list, 0, 60)
+	if again := inFlight(t, m, list[17:18], 0, 60)[0]; mustCanonical(t, again) != mustCanonical(t, all[17]) {
+		t.Error("sample 17 of step 300 is another when made again alone")
+	}
+	distinct := map[string]bool{}
+	for _, tr := range all {
+		distinct[fmt.Sprint(tr.LogProbs)] = true
+	}
+	if len(distinct) < samples*3/4 { // an engine that forgets its seed repeats one sample
+		t.Errorf("%d of %d samples of a prompt are distinct", len(distinct), samples)
+	}
+	for name, change := range map[string]func(*Task){
+		"run":       func(t *Task) { t.Seed++ },
+		"step":      func(t *Task) { t.Address.Iteration++ },
+		"stage":     func(t *Task) { t.Address.Stage++ },
+		"purpose":   func(t *Task) { t.Address.Purpose = philox.Eval },
+		"prompt":    func(t *Task) { t.Address.Ordinal++ },
+		"of prompt": func(t *Task) { t.Address.Sample++ },
+	} {
+		other := slices.Clone(list)
+		same := 0
+		for i := range other {
+			change(&other[i])
+		}
+		for i, tr := range inFlight(t, m, other, 0, 60) {
+			if slices.Equal(tr.LogProbs, all[i].LogProbs) {
+				same++
+			}
+		}
+		if same > samples/4 {
+			t.Errorf("another %s draws %d of %d samples again", name, same, samples)
+		}
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestToolCallsAreParsedStrictly(t *testing.T) {
+func TestTrap20ToolCallsAreParsedStrictly(t *testing.T) {
 	const valid = `{"name": "f", "arguments": {"code": "print(1)"}}`
 	for name, c := range map[string]struct {
 		text string
@@ -58,7 +58,7 @@ func TestToolCallsAreParsedStrictly(t *testing.T) {
 	}
 }
 
-func TestPythonArgumentsAreAnObjectOfStrings(t *testing.T) {
+func TestTrap20PythonArgumentsAreAnObjectOfStrings(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"code": "print(1)", "input": "x"}`:  "print(1)|x",
 		`{"code": "print(1)"}`:                "print(1)|",

@@ -61,7 +61,7 @@ func TestRepeatedTextsAreKeptOnceAndNotAtAllWhereAnswersDiffer(t *testing.T) {
 	}
 }
 
-func TestASharedRunOfEightWordsIsAnOverlap(t *testing.T) {
+func TestTrap24ASharedRunOfEightWordsIsAnOverlap(t *testing.T) {
 	bench := [][]problem.Problem{{row1("aime-1", "Let ABC be a triangle with sides 13, 14 and 15. Find its area.", "84")}}
 	for text, want := range map[string]Reason{
 		"Find the inradius: let abc BE a triangle, with sides $13$...":       BenchmarkOverlap, // eight words: let abc be a triangle with sides 13
@@ -101,7 +101,7 @@ func TestHeldOutProblemsAreComparedByTextOrByRuns(t *testing.T) {
 	}
 }
 
-func TestAProblemThatStatesItsAnswerIsRemoved(t *testing.T) {
+func TestTrap24AProblemThatStatesItsAnswerIsRemoved(t *testing.T) {
 	for text, want := range map[string]Reason{
 		"What is 6*7? The answer is 42.": AnswerLeak, "What is 6*7? Answer: $42$": AnswerLeak, `What is 6*7? \boxed{42}`: AnswerLeak, "What is 6*7? #### 42": AnswerLeak,
 		"What is 6*7? The answer is 41.": "", "Is 42 the number of days?": "", `Write the answer in \boxed{}.`: "", "The answer is between 1 and 100. What is 6*7?": "",

@@ -146,7 +146,7 @@ func TestATurnMayBeAskedAgainOrBranchAnywhere(t *testing.T) {
 	}
 }
 
-func TestSwapWaitsForRunningGenerationsAndDropsTheirKV(t *testing.T) {
+func TestTrap19SwapWaitsForRunningGenerationsAndDropsTheirKV(t *testing.T) {
 	f := newFake(512)
 	f.gate = make(chan struct{})
 	e := startFake(t, f, Options{})
@@ -427,7 +427,7 @@ func TestASequenceIsAdmittedWhenItsBlocksAreFree(t *testing.T) {
 	}
 }
 
-func TestEveryStopIdEndsATurnAndIsPartOfIt(t *testing.T) {
+func TestTrap12EveryStopIdEndsATurnAndIsPartOfIt(t *testing.T) {
 	e := startFake(t, nil, Options{})
 	ends := map[int32]bool{}
 	for i := range 200 {
@@ -452,7 +452,7 @@ func TestEveryStopIdEndsATurnAndIsPartOfIt(t *testing.T) {
 	}
 }
 
-func TestAKeyNamesTheWeightsAndEveryIdUpToItsEnd(t *testing.T) {
+func TestTrap19AKeyNamesTheWeightsAndEveryIdUpToItsEnd(t *testing.T) {
 	base := rootKey("v1").next([]int32{1, 2, 3}).next([]int32{4})
 	for name, k := range map[string]key{
 		"another version":       rootKey("v2").next([]int32{1, 2, 3}).next([]int32{4}),

@@ -117,7 +117,7 @@ func TestTheModelsTokensAreTheSameAloneInCompanyAndAfterPreemption(t *testing.T)
 	})
 }
 
-func TestSamplerAndTrainerAgreeToTheBit(t *testing.T) {
+func TestTrap05SamplerAndTrainerAgreeToTheBit(t *testing.T) {
 	inBothPrecisions(t, func(t *testing.T, p model.Option) {
 		m := tinyModel(t, 2, p)
 		for n, tr := range playAll(t, m, Options{Blocks: 20}, []int{0, 1, 5, 8, 13, 14, 22, 39}, 1) {
@@ -140,9 +140,9 @@ func agrees(t *testing.T, m *model.Model, what string, ids []int32, sampled []bo
 	}
 }
 
-// TestSamplerAndTrainerAgreeAtEveryBlockEdge has prompts that end before, at and after the edges of blocks, in batches of 1, 3 and 8, where
+// TestTrap05SamplerAndTrainerAgreeAtEveryBlockEdge has prompts that end before, at and after the edges of blocks, in batches of 1, 3 and 8, where
 // the sampler and the trainer have 1 and 2 threads in turn.
-func TestSamplerAndTrainerAgreeAtEveryBlockEdge(t *testing.T) {
+func TestTrap05SamplerAndTrainerAgreeAtEveryBlockEdge(t *testing.T) {
 	lengths := []int{63, 64, 65, 127, 128, 129, 1, 191}
 	inBothPrecisions(t, func(t *testing.T, p model.Option) {
 		m := tinyModel(t, 6, p)
@@ -186,7 +186,7 @@ func edge(t *testing.T, m *model.Model, threads int, lengths []int) {
 	}
 }
 
-func TestGreedyIsTheLikeliestTokenOfTheTrainer(t *testing.T) {
+func TestTrap04GreedyIsTheLikeliestTokenOfTheTrainer(t *testing.T) {
 	m := tinyModel(t, 3)
 	tr := playAll(t, m, Options{}, []int{3}, 0)[3]
 	for i, checked := 0, 0; i < len(tr.IDs) && checked < 6; i++ {
@@ -217,7 +217,7 @@ func TestGreedyIsTheLikeliestTokenOfTheTrainer(t *testing.T) {
 	}
 }
 
-func TestWeightsChangedInPlaceAreSampledAfterASwap(t *testing.T) {
+func TestTrap19WeightsChangedInPlaceAreSampledAfterASwap(t *testing.T) {
 	m, other := tinyModel(t, 4), tinyModel(t, 5)
 	e, err := New(m, "v1", Options{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestBothPlacesOfTheRotaryBaseAreRead(t *testing.T) {
+func TestTrap18BothPlacesOfTheRotaryBaseAreRead(t *testing.T) {
 	for folder, want := range map[string]float64{"qwen3": 10000, "qwen3-untied": 1000000} {
 		c, err := ReadConfig("testdata/" + folder + "/config.json")
 		if err != nil {
@@ -21,7 +21,7 @@ func TestBothPlacesOfTheRotaryBaseAreRead(t *testing.T) {
 	}
 }
 
-func TestOldAndNewPlacesOfTheRopeScalingMeanTheSame(t *testing.T) {
+func TestTrap18OldAndNewPlacesOfTheRopeScalingMeanTheSame(t *testing.T) {
 	old := `"rope_theta": 500000.0, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}`
 	want := RopeScaling{Kind: RopeLlama3, Factor: 32, OriginalPosition: 8192, LowFreqFactor: 1, HighFreqFactor: 4}
 	for _, rope := range []string{
@@ -90,7 +90,7 @@ func TestAConfigOfEveryFamilyReadsBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAConfigThatAsksForOtherMathematicsIsRefusedByItsKey(t *testing.T) {
+func TestTrap18AConfigThatAsksForOtherMathematicsIsRefusedByItsKey(t *testing.T) {
 	raw, err := os.ReadFile("testdata/qwen3/config.json")
 	if err != nil {
 		t.Fatal(err)

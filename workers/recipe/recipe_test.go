@@ -115,3 +115,19 @@ func TestPathsAreTakenFromTheRecipesFolder(t *testing.T) {
 		t.Errorf("paths %q and %q, want them in %s", r.Data.Problems, r.Data.Benchmarks, dir)
 	}
 }
+
+func TestTrap04RolloutsAreSampledFromWhatIsTrained(t *testing.T) {
+	r, err := Parse([]byte(good))
+	if err != nil || r.RL.Temperature != 1 {
+		t.Fatalf("rollouts have temperature %v, want 1 (%v)", r.RL.Temperature, err)
+	}
+	for _, cut := range []string{"temperature: 0.7", "temperature: 0", "top_p: 0.95", "top_k: 50", "repetition_penalty: 1.1", "min_p: 0.1"} {
+		key, _, _ := strings.Cut(cut, ":")
+		if _, err := Parse([]byte(strings.Replace(good, "rl: {", "rl: {"+cut+", ", 1))); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("rollouts with %s: error %v, want one that names it", cut, err)
+		}
+	}
+	if _, err := Parse([]byte(strings.Replace(good, "eval: {", "eval: {temperature: 0, ", 1))); err != nil {
+		t.Errorf("greedy evaluation is refused: %v", err)
+	}
+}

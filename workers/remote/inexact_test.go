@@ -115,7 +115,7 @@ func TestAnswersThatBreakTokenExactnessAreRefused(t *testing.T) {
 	}
 }
 
-func TestRequestsThatAServerCannotMeetExactlyAreNotSent(t *testing.T) {
+func TestTrap04RequestsThatAServerCannotMeetExactlyAreNotSent(t *testing.T) {
 	for name, x := range map[string]struct {
 		mode   LogProbs
 		change func(*engine.Request)

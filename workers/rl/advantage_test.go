@@ -31,7 +31,7 @@ func TestAdvantageVectorsOfTheReleasedCode(t *testing.T) {
 	}
 }
 
-func TestDegenerateGroupHasAdvantageExactlyZero(t *testing.T) {
+func TestTrap07DegenerateGroupHasAdvantageExactlyZero(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for k := range 200 {
 			r := make([]float64, n)
@@ -53,13 +53,13 @@ func TestDegenerateGroupHasAdvantageExactlyZero(t *testing.T) {
 	}
 }
 
-func TestSingletonGroupIsNotRewarded(t *testing.T) {
+func TestTrap07SingletonGroupIsNotRewarded(t *testing.T) {
 	if a, degenerate, _ := Advantages([]float64{1}, MeanStd); a[0] != 0 || !degenerate {
 		t.Errorf("group of one got advantage %v, degenerate %v", a[0], degenerate)
 	}
 }
 
-func TestAdvantagesArePermutationInvariantToTheBit(t *testing.T) {
+func TestTrap07AdvantagesArePermutationInvariantToTheBit(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	values := make([]float64, 16)
 	for i := range values {
@@ -97,7 +97,7 @@ func TestNonFiniteRewardsAndUnknownBaselinesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTokenMeanIsInvariantToMicroBatching(t *testing.T) {
+func TestTrap09TokenMeanIsInvariantToMicroBatching(t *testing.T) {
 	tokens := []int{3, 50, 1, 7, 0, 22, 9}
 	loss := func(i, t int) float64 { return float64((i*31+t*17)%13) - 6 }
 	sumSlice := func(weights []float64, from, to int) float64 {
@@ -127,7 +127,7 @@ func TestTokenMeanIsInvariantToMicroBatching(t *testing.T) {
 	}
 }
 
-func TestLossWeightsFollowTheirFormulas(t *testing.T) {
+func TestTrap08LossWeightsFollowTheirFormulas(t *testing.T) {
 	tokens := []int{1, 3}
 	for norm, want := range map[LossNorm][]float64{
 		TokenMean: {0.25, 0.25}, SequenceMean: {0.5, 1.0 / 6}, ConstantNorm: {0.05, 0.05},
@@ -148,7 +148,7 @@ func TestLossWeightsFollowTheirFormulas(t *testing.T) {
 	}
 }
 
-func TestK3Values(t *testing.T) {
+func TestTrap10K3Values(t *testing.T) {
 	for d, want := range map[float64]float64{0: 0, 0.1: 0.005171, -0.5: 0.106531, 100: 10, -100: 10} {
 		if got := K3(-1, -1+d); math.Abs(got-want) > 5e-7 {
 			t.Errorf("log ratio %v: %v, want %v", d, got, want)
@@ -167,7 +167,7 @@ func TestOverlongPenaltyPointsOfDAPO(t *testing.T) {
 	}
 }
 
-func TestRefillIsBounded(t *testing.T) {
+func TestTrap14RefillIsBounded(t *testing.T) {
 	rounds := 1
 	for RefillNext(0, 512, rounds, 10) {
 		rounds++

@@ -31,7 +31,7 @@ func TestEveryNamedAlgorithmIsCompleteOrSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-func TestPresetsDifferFromTheTableOfTheirPapersInNothing(t *testing.T) {
+func TestTrap08PresetsDifferFromTheTableOfTheirPapersInNothing(t *testing.T) {
 	type row struct {
 		equal    EqualGroups
 		norm     LossNorm
@@ -88,7 +88,7 @@ func TestSignedRewardsAndTheSoftPenaltyAddUp(t *testing.T) {
 	}
 }
 
-func TestDynamicSamplingTakesGroupsByOrdinalAndNotByArrival(t *testing.T) {
+func TestTrap14DynamicSamplingTakesGroupsByOrdinalAndNotByArrival(t *testing.T) {
 	arrived := []Outcome{{7, GroupMixed}, {4, GroupAllZero}, {6, GroupMixed}, {3, GroupMixed}, {5, GroupAllNonzero}, {8, GroupMixed}}
 	want := Filled{Take: []int{3, 6}, Surplus: []int{7, 8}, AllCorrect: 1, AllWrong: 1}
 	for range 6 {

@@ -33,7 +33,7 @@ func TestNormalIntervalOfProblemMeans(t *testing.T) {
 	}
 }
 
-func TestBootstrapIntervalIsReproducibleAndNearTheNormalOne(t *testing.T) {
+func TestTrap24BootstrapIntervalIsReproducibleAndNearTheNormalOne(t *testing.T) {
 	var problems [][]Graded
 	for i := range 60 {
 		problems = append(problems, graded([]string{"1111", "1122", "2222"}[i%3], '1'))
@@ -58,7 +58,7 @@ func TestMajorityVote(t *testing.T) {
 	}
 }
 
-func TestPassAtKIsTheUnbiasedEstimator(t *testing.T) {
+func TestTrap24PassAtKIsTheUnbiasedEstimator(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		for c := 0; c <= n; c++ {
 			for k := 1; k <= n; k++ {

@@ -14,7 +14,7 @@ func slopeOf(f func(logp float64) float64, at float64) float64 {
 	return (f(at+h) - f(at-h)) / (2 * h)
 }
 
-func TestEveryKLEstimateHasTheSlopeOfItsValue(t *testing.T) {
+func TestTrap10EveryKLEstimateHasTheSlopeOfItsValue(t *testing.T) {
 	for _, e := range []KLEstimator{K2Estimator, K3Estimator} {
 		for _, ref := range []float64{-0.2, -1, -2.5} {
 			_, slope := KL(e, -1, ref)
@@ -33,7 +33,7 @@ func TestEveryKLEstimateHasTheSlopeOfItsValue(t *testing.T) {
 }
 
 // The mean of k3 over samples of the policy is the KL divergence itself.
-func TestK1AndK3AreUnbiasedValues(t *testing.T) {
+func TestTrap10K1AndK3AreUnbiasedValues(t *testing.T) {
 	p, q := []float64{0.5, 0.3, 0.2}, []float64{0.2, 0.5, 0.3}
 	var exact, k1, k3 float64
 	for i := range p {
@@ -61,7 +61,7 @@ func TestSequenceRatioIsTheGeometricMeanOfSampledTokens(t *testing.T) {
 	}
 }
 
-func TestImportanceWeightsAreTruncatedAboveOnly(t *testing.T) {
+func TestTrap05ImportanceWeightsAreTruncatedAboveOnly(t *testing.T) {
 	for _, c := range [][3]float64{{-1, -1, 1}, {-1, -3, 2}, {-3, -1, math.Exp(-2)}, {-1, -1.5, math.Exp(0.5)}} {
 		if got := ImportanceWeight(c[0], c[1], 2); !near(got, c[2]) {
 			t.Errorf("p_old e^%v, p_engine e^%v: weight %v, want %v", c[0], c[1], got, c[2])

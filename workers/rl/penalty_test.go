@@ -2,7 +2,7 @@ package rl
 
 import "testing"
 
-func TestPaperPenaltyVectors(t *testing.T) {
+func TestTrap26PaperPenaltyVectors(t *testing.T) {
 	answers := func(n, turns int) Sample {
 		return Sample{AnswerOpen: n, AnswerClose: n, AnswerPairs: n, Turns: turns}
 	}
@@ -25,7 +25,7 @@ func TestPaperPenaltyVectors(t *testing.T) {
 	}
 }
 
-func TestLegacyPenaltyMatchesTheReleasedCode(t *testing.T) {
+func TestTrap26LegacyPenaltyMatchesTheReleasedCode(t *testing.T) {
 	block := func(tool string) string {
 		return "<|im_start|>user\n<tool_response>\n" + tool + "\n</tool_response><|im_end|>\n<|im_start|>assistant\n<reason>"
 	}

@@ -78,7 +78,7 @@ func TestPaperRoCKeepsHalfOfTheNegativesRoundedDown(t *testing.T) {
 	}
 }
 
-func TestEverySplitSumsToTheTargetAlsoWhenOdd(t *testing.T) {
+func TestTrap26EverySplitSumsToTheTargetAlsoWhenOdd(t *testing.T) {
 	for _, method := range []Method{RoCPaper, RoCReleased} {
 		for _, min := range []int{0, 1, 2} {
 			for target := max(1, 2*min); target <= 17; target++ {
@@ -108,7 +108,7 @@ func TestMinimumsKeepTheRareKind(t *testing.T) {
 	}
 }
 
-func TestReleasedRoCSortsPositivesByPenaltyAndTiesKeepSampleOrder(t *testing.T) {
+func TestTrap26ReleasedRoCSortsPositivesByPenaltyAndTiesKeepSampleOrder(t *testing.T) {
 	g := group(4, 4)
 	g[0].Calls, g[0].CallErrors = 2, 2 // p_err 1
 	g[2].Calls = 1                     // p_err 0
@@ -133,7 +133,7 @@ func TestSelectionDoesNotDependOnCompletionOrder(t *testing.T) {
 	}
 }
 
-func TestPaperPositivesAreDrawnInverselyToPenaltyAndNegativesUniformly(t *testing.T) {
+func TestTrap26PaperPositivesAreDrawnInverselyToPenaltyAndNegativesUniformly(t *testing.T) {
 	// Two positives with penalties 0.5 and 1.5: the first is kept with probability (1/0.5)/(1/0.5+1/1.5) = 3/4.
 	g := group(2, 2)
 	g[1].AnswerOpen = 0 // p_format 1, p_total 1.5
@@ -167,7 +167,7 @@ func TestSpotlessPositivesGoFirst(t *testing.T) {
 	}
 }
 
-func TestSmallGroupIsDroppedWholeAndExactGroupKeptWhole(t *testing.T) {
+func TestTrap13SmallGroupIsDroppedWholeAndExactGroupKeptWhole(t *testing.T) {
 	for _, method := range []Method{RoCPaper, RoCReleased} {
 		small := mustSelect(t, group(3, 4), 8, SelectOptions{Method: method}, draws(7))
 		if len(small.Kept) != 0 || len(small.Dropped) != 7 || small.Dropped[0].Reason != GroupTooSmall {
@@ -180,7 +180,7 @@ func TestSmallGroupIsDroppedWholeAndExactGroupKeptWhole(t *testing.T) {
 	}
 }
 
-func TestEveryRemovalHasAReason(t *testing.T) {
+func TestTrap26EveryRemovalHasAReason(t *testing.T) {
 	for _, d := range mustSelect(t, group(8, 8), 8, SelectOptions{}, draws(8)).Dropped {
 		if want := map[bool]Reason{true: PositiveNotSelected, false: NegativeNotSelected}[d.Index < 8]; d.Reason != want {
 			t.Errorf("sample %d dropped as %q, want %q", d.Index, d.Reason, want)

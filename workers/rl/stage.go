@@ -19,13 +19,18 @@ type StageRule struct {
 	Steps         int     // end after so many applied steps (paper: 300, 85, 125)
 	Rounds        int     // end after so many rollout rounds, steps or not: a stage without signal must end too
 	MaxAllCorrect float64 // end when the all-correct share of the last Window rounds exceeds this (paper, stage 2: 0.7)
-	Window        int     // rounds averaged by MaxAllCorrect; 0 means 1
+	// End when the length limit holds learning back (paper, stage 1: truncation settles near 0.1 while reward stands still): the mean
+	// reward of the last Window rounds is less than Plateau above that of the Window before, and their truncated share at least
+	// MinTruncated.
+	Plateau      float64
+	MinTruncated float64
+	Window       int // rounds averaged; 0 means 1
 }
 
 // Ending says that a stage is over, and by which rule.
 type Ending struct {
 	Done   bool
-	Reason string // "steps", "rounds" or "all_correct"; "" while the stage goes on
+	Reason string // "steps", "rounds", "all_correct" or "plateau"; "" while the stage goes on
 }
 
 // StageEnds decides after each round from the stage's whole history, oldest first (rStar2-Agent §4.3).
@@ -40,6 +45,8 @@ func StageEnds(rule StageRule, history []Observation) Ending {
 		return Ending{true, "rounds"}
 	case rule.MaxAllCorrect > 0 && tooEasy(rule, history):
 		return Ending{true, "all_correct"}
+	case rule.Plateau > 0 && standsStill(rule, history):
+		return Ending{true, "plateau"}
 	}
 	return Ending{}
 }
@@ -50,6 +57,17 @@ func tooEasy(rule StageRule, history []Observation) bool {
 		return false
 	}
 	return meanOf(history[len(history)-window:], func(o Observation) float64 { return o.AllCorrectShare }) > rule.MaxAllCorrect
+}
+
+func standsStill(rule StageRule, history []Observation) bool {
+	window := max(1, rule.Window)
+	if len(history) < 2*window {
+		return false
+	}
+	recent, before := history[len(history)-window:], history[len(history)-2*window:len(history)-window]
+	reward := func(o Observation) float64 { return o.RewardMean }
+	truncated := meanOf(recent, func(o Observation) float64 { return o.TruncatedShare })
+	return meanOf(recent, reward)-meanOf(before, reward) < rule.Plateau && truncated >= rule.MinTruncated
 }
 
 // Limits bound the health of a run. A limit of 0 is off.

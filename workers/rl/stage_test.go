@@ -52,13 +52,39 @@ func TestStageEndsWhenProblemsBecameTooEasy(t *testing.T) {
 	}
 }
 
+func TestStageEndsWhenItsLengthLimitHoldsLearningBack(t *testing.T) {
+	rule := StageRule{Steps: 300, Plateau: 0.01, MinTruncated: 0.1, Window: 4}
+	for name, c := range map[string]struct {
+		shape func(i int, o *Observation)
+		want  int // rounds until the end; 0 is never
+	}{
+		"learning on, truncated":        {func(i int, o *Observation) { o.RewardMean, o.TruncatedShare = float64(i)/60, 0.2 }, 0},
+		"at a standstill, not cut":      {func(i int, o *Observation) { o.RewardMean, o.TruncatedShare = 0.6, 0.05 }, 0},
+		"at a standstill, cut":          {func(i int, o *Observation) { o.RewardMean, o.TruncatedShare = 0.6, 0.1 }, 8},
+		"rising for 20 rounds, cut":     {func(i int, o *Observation) { o.RewardMean, o.TruncatedShare = min(float64(i)/20, 1), 0.12 }, 28},
+		"cut more and more, standstill": {func(i int, o *Observation) { o.RewardMean, o.TruncatedShare = 0.6, float64(i)/100 }, 13},
+	} {
+		ended := 0
+		for n := 1; n <= 40 && ended == 0; n++ {
+			if e := StageEnds(rule, observations(n, c.shape)); e.Done {
+				if ended = n; e.Reason != "plateau" {
+					t.Errorf("%s: ended for %q", name, e.Reason)
+				}
+			}
+		}
+		if ended != c.want {
+			t.Errorf("%s: ended after %d rounds, want %d", name, ended, c.want)
+		}
+	}
+}
+
 func TestHealthyRunRaisesNoAlarm(t *testing.T) {
 	if a := Alarms(DefaultLimits(), observations(50, nil)); a != nil {
 		t.Errorf("alarms %v", a)
 	}
 }
 
-func TestCollapseRaisesAlarmsInFixedOrder(t *testing.T) {
+func TestTrap12CollapseRaisesAlarmsInFixedOrder(t *testing.T) {
 	h := observations(20, func(i int, o *Observation) {
 		if i >= 10 {
 			o.RewardMean, o.TruncatedShare, o.DuplicateShare, o.UnknownShare, o.Entropy = 0.1, 0.9, 0.8, 0.01, 0.001
@@ -91,7 +117,7 @@ func TestOfflineFilterDropsOnlyEightOfEight(t *testing.T) {
 	}
 }
 
-func TestBestCheckpointIsTheEarliestHighest(t *testing.T) {
+func TestTrap24BestCheckpointIsTheEarliestHighest(t *testing.T) {
 	if got := Best([]float64{0.1, 0.7, 0.7, 0.2}); got != 1 {
 		t.Errorf("best is %d, want 1", got)
 	}

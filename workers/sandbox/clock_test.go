@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTimeoutsAreTheCallsOwnDoing(t *testing.T) {
+func TestTrap23TimeoutsAreTheCallsOwnDoing(t *testing.T) {
 	const ms = time.Millisecond
 	limits := Limits{CPU: 1000 * ms, Wall: 2000 * ms}
 	for _, c := range []struct {

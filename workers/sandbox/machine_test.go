@@ -107,7 +107,7 @@ print('done')`
 }
 
 // The bandwidth controller gives the call a twentieth of a core.
-func TestAStarvedCallIsAnInfrastructureError(t *testing.T) {
+func TestTrap23AStarvedCallIsAnInfrastructureError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of a core")
 	}

@@ -25,7 +25,7 @@ func randomText(rng *rand.Rand, pool []string) string {
 	return b.String()
 }
 
-func TestTextCanNeverWriteAnAddedToken(t *testing.T) {
+func TestTrap21TextCanNeverWriteAnAddedToken(t *testing.T) {
 	tok := trained(t)
 	rng := rand.New(rand.NewSource(1))
 	first := tok.Added()[0].ID

@@ -15,7 +15,7 @@ func oneToken(obj Objective, a *sums, logRatio, advantage, weight float64) float
 	return coef[1]
 }
 
-func TestTokensOfTheClippedSurrogate(t *testing.T) {
+func TestTrap11TokensOfTheClippedSurrogate(t *testing.T) {
 	dual := Objective{Kind: PolicyGradient, Clip: rl.Clip{Low: 0.2, High: 0.28, Dual: 3}}
 	for _, c := range []struct {
 		obj                  Objective
@@ -59,7 +59,7 @@ func TestKLIsSchulmansThirdEstimator(t *testing.T) {
 	}
 }
 
-func TestOneDenominatorForTheWholeBatch(t *testing.T) {
+func TestTrap09OneDenominatorForTheWholeBatch(t *testing.T) {
 	b := Batch{[]Sequence{
 		{Ordinal: 0, IDs: make([]int32, 5), Mask: []uint8{0, 1, 1, 1, 0}, LogProbs: make([]float32, 5)},
 		{Ordinal: 1, IDs: make([]int32, 3), Mask: []uint8{0, 0, 1}, LogProbs: make([]float32, 3)},

@@ -56,7 +56,7 @@ func rollout(t *testing.T, m *model.Model, n int) train.Batch {
 	return train.Batch{Sequences: sequences}
 }
 
-func TestTheOnPolicyRatioIsExactlyOne(t *testing.T) {
+func TestTrap05TheOnPolicyRatioIsExactlyOne(t *testing.T) {
 	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
 		t.Run(string(p), func(t *testing.T) { onPolicy(t, p) })
 	}
@@ -78,6 +78,38 @@ func onPolicy(t *testing.T, p model.Precision) {
 		}
 		if got.RatioMax != 1 || got.KL != 0 || got.ClipFracLow != 0 || got.ClipFracHigh != 0 || got.GradNorm == 0 || got.Tokens == 0 {
 			t.Errorf("step %d on its own samples: %+v, want a ratio of exactly 1, no KL, no clipping and a gradient", step+1, got)
+		}
+	}
+}
+
+func TestTrap03EveryLogProbIsThatOfItsOwnToken(t *testing.T) {
+	m, err := model.New(model.Config{VocabSize: 61, HiddenSize: 32, IntermediateSize: 48, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range rollout(t, m, 8).Sequences {
+		scored, _, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns, neighbours := 0, 0
+		for i, k := range s.Mask {
+			if k == 0 {
+				continue
+			}
+			if s.Mask[i-1] == 0 {
+				turns++
+			}
+			if scored[i] != s.LogProbs[i] { // the first and the last of each turn too
+				t.Errorf("sequence %d token %d of turn %d: the sampler has %v, the trainer %v", s.Ordinal, i, turns, s.LogProbs[i], scored[i])
+			}
+			if i+1 < len(scored) && scored[i+1] != s.LogProbs[i] && scored[i-1] != s.LogProbs[i] {
+				neighbours++
+			}
+		}
+		if turns != 2 || neighbours < 10 {
+			t.Errorf("sequence %d has %d turns and %d tokens that differ from their neighbours; a shift would not be seen", s.Ordinal, turns, neighbours)
 		}
 	}
 }

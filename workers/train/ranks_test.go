@@ -100,7 +100,7 @@ func whole(t *testing.T, s *State) []model.Tensor {
 	return ts
 }
 
-func TestTheNumberOfRankProcessesChangesNoBit(t *testing.T) {
+func TestTrap09TheNumberOfRankProcessesChangesNoBit(t *testing.T) {
 	inBothPrecisions(t, rankProcesses)
 }
 
@@ -123,7 +123,7 @@ func rankProcesses(t *testing.T, p model.Option) {
 	}
 }
 
-func TestRanksWithoutSequencesChangeNoBit(t *testing.T) {
+func TestTrap13RanksWithoutSequencesChangeNoBit(t *testing.T) {
 	b := Batch{someBatch(t, tinyModel(t, 7), 3, 1).Sequences[:2]}
 	one, four := NewState(tinyModel(t, 1)), NewState(tinyModel(t, 1))
 	lead(t, four, 4)

@@ -13,7 +13,7 @@ import (
 	"github.com/restar-rl/restar/workers/rl"
 )
 
-func TestPackingWorkersAndOrderChangeNoBit(t *testing.T) {
+func TestTrap09PackingWorkersAndOrderChangeNoBit(t *testing.T) {
 	inBothPrecisions(t, packingWorkersAndOrder)
 }
 
@@ -307,7 +307,7 @@ func TestAStepIsAppliedOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAGradientThatIsNotFiniteSkipsTheStepAndSaysSo(t *testing.T) {
+func TestTrap11AGradientThatIsNotFiniteSkipsTheStepAndSaysSo(t *testing.T) {
 	for reason, spoil := range map[string]func(*Batch, *Optimizer){
 		"gradient norm is": func(b *Batch, _ *Optimizer) {
 			one := b.Sequences[0]

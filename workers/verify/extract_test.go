@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheLastBoxOfTheLastAnswerCounts(t *testing.T) {
+func TestTrap22TheLastBoxOfTheLastAnswerCounts(t *testing.T) {
 	for _, c := range []struct{ text, answer, path string }{
 		{`</reason><answer>\boxed{6}</answer>`, "6", InAnswer},
 		{`<answer>\boxed{1}</answer> no: <answer>so \boxed{2} or \boxed{3}</answer>`, "3", InAnswer},
@@ -32,7 +32,7 @@ func TestTheLastBoxOfTheLastAnswerCounts(t *testing.T) {
 	}
 }
 
-func TestWithoutABoxThereIsNoAnswer(t *testing.T) {
+func TestTrap22WithoutABoxThereIsNoAnswer(t *testing.T) {
 	for _, text := range []string{"", "the answer is 42", "<answer>42</answer>", `\boxed`, `\boxed{`, `\boxed{5`, `\boxed 5`, `boxed{5}`, `\boxed}5{`, `\BOXED{5}`, `\boxеd{5}`} {
 		if answer, path, ok := Extract(text); ok || path != Nowhere {
 			t.Errorf("Extract(%q) = %q by %q, want nothing", text, answer, path)

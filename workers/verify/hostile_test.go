@@ -21,7 +21,7 @@ var hostile = []string{
 	`\begin{pmatrix}` + strings.Repeat("1&", 1500) + `1\end{pmatrix}`, `\begin{pmatrix}1&2\\3\end{pmatrix}`, `\begin{pmatrix}`, `\end{pmatrix}`, `\begin{evil}6\end{evil}`,
 }
 
-func TestNoHostileAnswerIsTakenForAnInteger(t *testing.T) {
+func TestTrap22NoHostileAnswerIsTakenForAnInteger(t *testing.T) {
 	for _, pred := range hostile {
 		v := Judge("6", pred)
 		if v.Outcome == Correct {

@@ -94,7 +94,7 @@ func nonceOf(input string) string {
 	return nonce
 }
 
-func TestFailuresOfTheSandboxLeaveAVerdictUnknown(t *testing.T) {
+func TestTrap23FailuresOfTheSandboxLeaveAVerdictUnknown(t *testing.T) {
 	broken := fmt.Errorf("%w: a machine went away", sandbox.ErrInfrastructure)
 	said := func(status sandbox.Status, ended bool, stdout, stderr string) func(int, string) (sandbox.Result, error) {
 		return func(_ int, input string) (sandbox.Result, error) {

@@ -9,7 +9,7 @@ Usage: code_judge.py work REDIS_PORT COUNT | code_judge.py serve REDIS_PORT HTTP
 import json, multiprocessing, subprocess, sys, tempfile, time, uuid
 
 SECONDS = 4          # MAX_EXECUTION_TIME of rStar2
-MEMORY = (256 << 20) + (1 << 30)  # MAX_MEMORY, and what it adds for the interpreter
+MEMORY = (256 << 20) + (128 << 20)  # MAX_MEMORY, and what it adds for Python
 OUTPUT = 1000        # MAX_STDOUT_ERROR_LENGTH
 WAIT = SECONDS + 15  # longest wait for a result
 

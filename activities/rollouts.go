@@ -240,7 +240,7 @@ func (s *slice) audit(ctx context.Context, todo []int) error {
 
 func agentConfig(rec Recipe) agent.Config {
 	return agent.Config{
-		Tools: []agent.Tool{agent.Python(rec.Agent.Tool)}, CallsPerTurn: rec.Agent.CallsPerTurn, Retry: agent.DefaultRetry(),
+		Tools: []agent.Tool{agent.ToolNamed(rec.Agent.Tool)}, CallsPerTurn: rec.Agent.CallsPerTurn, Retry: agent.DefaultRetry(),
 		Format: agent.ResponseFormat{StreamChars: rec.Agent.StreamChars, ResponseChars: rec.Agent.ResponseChars, ExecutionTime: rec.Agent.ExecutionTime},
 	}
 }

@@ -91,7 +91,7 @@ func InputKey(run, name string) string { return store.ArtifactKey(run, "inputs",
 
 // Template returns the conversation format that a recipe asks for.
 func Template(rec Recipe) tokenizer.Template {
-	return tokenizer.Template{System: rec.Agent.System, Tools: []tokenizer.Tool{tokenizer.PythonTool(rec.Agent.Tool)}}
+	return tokenizer.Template{System: rec.Agent.System, Tools: []tokenizer.Tool{tokenizer.ToolNamed(rec.Agent.Tool)}}
 }
 
 // cached reads and decodes an immutable object once a process.

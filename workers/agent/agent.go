@@ -54,6 +54,9 @@ func New(e Engine, r Runner, t *tokenizer.Tokenizer, c Config) (*Agent, error) {
 			return nil, fmt.Errorf("tool %q cannot be used: each tool needs a name of its own and a program", tool.Name)
 		}
 		a.tools[tool.Name] = tool
+		if _, ok := r.(Sessions); tool.Stateful && !ok {
+			return nil, fmt.Errorf("tool %q is stateful and %T opens no sessions", tool.Name, r)
+		}
 	}
 	if c.CallsPerTurn < 1 || c.CallsPerTurn >= 1<<purposeShift {
 		return nil, fmt.Errorf("calls per turn is %d; it must lie in [1, %d)", c.CallsPerTurn, 1<<purposeShift)
@@ -92,8 +95,10 @@ func (a *Agent) Run(ctx context.Context, task Task, onTurn func(TurnRecord) erro
 		defer cancel()
 	}
 	defer a.engine.Release(t.Key)
+	book := a.notebook(task, &t)
+	defer book.close()
 	for t.Stop == "" {
-		record, err := a.turn(ctx, task, &t)
+		record, err := a.turn(ctx, task, &t, book)
 		if err != nil {
 			return t, err
 		}
@@ -117,7 +122,7 @@ func (a *Agent) Run(ctx context.Context, task Task, onTurn func(TurnRecord) erro
 }
 
 // turn samples one turn and answers its calls.
-func (a *Agent) turn(ctx context.Context, task Task, t *Trajectory) (TurnRecord, error) {
+func (a *Agent) turn(ctx context.Context, task Task, t *Trajectory, book *notebook) (TurnRecord, error) {
 	record := TurnRecord{Key: t.Key, Turn: len(t.Turns)}
 	begin := time.Now()
 	gen, err := a.generate(ctx, task, t)
@@ -133,7 +138,7 @@ func (a *Agent) turn(ctx context.Context, task Task, t *Trajectory) (TurnRecord,
 	if record.Stop = stop; stop != "" {
 		return record, nil
 	}
-	if record.Calls, err = a.answer(ctx, task, record.Turn, calls, &record.Timings); err != nil {
+	if record.Calls, err = a.answer(ctx, task, record.Turn, calls, book, &record.Timings); err != nil {
 		return record, err
 	}
 	texts := make([]string, len(record.Calls))

@@ -18,25 +18,36 @@ type execution struct {
 	ran     bool
 }
 
-// answer gives every call of a turn its outcome, in order. The calls allowed run at the same time; an infrastructure failure of
-// one fails the turn, since a turn without one of its outcomes could never be the same again.
-func (a *Agent) answer(ctx context.Context, task Task, turn int, calls []ToolCall, timings *Timings) ([]ToolOutcome, error) {
+// answer gives every call of a turn its outcome, in order. The calls allowed run at the same time, cells one after the other; an
+// infrastructure failure of one fails the turn, since a turn without one of its outcomes could never be the same again.
+func (a *Agent) answer(ctx context.Context, task Task, turn int, calls []ToolCall, book *notebook, timings *Timings) ([]ToolOutcome, error) {
 	begin := time.Now()
 	outcomes := make([]ToolOutcome, len(calls))
 	executions := make([]execution, len(calls))
 	group, ctx := errgroup.WithContext(ctx)
-	for i, call := range calls {
-		if i >= a.config.CallsPerTurn {
-			outcomes[i] = a.notRun(call)
-			continue
-		}
-		group.Go(func() error {
-			id := fmt.Sprintf("%s/turn %d/call %d", task.Key(), turn, i)
-			var err error
-			outcomes[i], executions[i], err = a.call(ctx, id, call, task.toolSeed(turn, i))
-			return err
-		})
+	run := func(i int, on Runner) (err error) {
+		outcomes[i], executions[i], err = a.call(ctx, on, callID(task.Key(), turn, i), calls[i], task.toolSeed(turn, i))
+		return err
 	}
+	var cells []int
+	for i, call := range calls {
+		switch {
+		case i >= a.config.CallsPerTurn:
+			outcomes[i] = a.notRun(call)
+		case a.tools[call.Name].Stateful:
+			cells = append(cells, i)
+		default:
+			group.Go(func() error { return run(i, a.runner) })
+		}
+	}
+	group.Go(func() error {
+		for _, i := range cells {
+			if err := run(i, book); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
@@ -47,13 +58,18 @@ func (a *Agent) answer(ctx context.Context, task Task, turn int, calls []ToolCal
 	return outcomes, nil
 }
 
+// callID names a call; its part before "/turn " is the rollout.
+func callID(key string, turn, call int) string {
+	return fmt.Sprintf("%s/turn %d/call %d", key, turn, call)
+}
+
 func (a *Agent) notRun(call ToolCall) ToolOutcome {
 	err := fmt.Errorf("only %d tool calls per turn are run; this one was not", a.config.CallsPerTurn)
 	return ToolOutcome{NotRun, a.config.Format.executeResponse(err), callDigest(call)}
 }
 
 // call gives one call its outcome. Faults of the call are outcomes; only infrastructure failures and cancellation are errors.
-func (a *Agent) call(ctx context.Context, id string, call ToolCall, seed uint64) (ToolOutcome, execution, error) {
+func (a *Agent) call(ctx context.Context, on Runner, id string, call ToolCall, seed uint64) (ToolOutcome, execution, error) {
 	outcome := ToolOutcome{Call: callDigest(call)}
 	format := a.config.Format
 	if call.Err != nil {
@@ -70,7 +86,7 @@ func (a *Agent) call(ctx context.Context, id string, call ToolCall, seed uint64)
 		outcome.Type, outcome.Text = ParseError, format.executeResponse(err)
 		return outcome, execution{}, nil
 	}
-	e, err := a.execute(ctx, sandbox.Call{ID: id, Code: code, Stdin: stdin, Limits: a.config.Limits, Seed: seed})
+	e, err := a.execute(ctx, on, sandbox.Call{ID: id, Code: code, Stdin: stdin, Limits: a.config.Limits, Seed: seed})
 	if err != nil {
 		return outcome, e, err
 	}
@@ -91,12 +107,12 @@ func outcomeOf(s sandbox.Status) OutcomeType {
 }
 
 // execute runs a program, trying again while the sandbox itself fails.
-func (a *Agent) execute(ctx context.Context, call sandbox.Call) (execution, error) {
+func (a *Agent) execute(ctx context.Context, on Runner, call sandbox.Call) (execution, error) {
 	doing := "running tool call " + call.ID + " in the sandbox"
 	policy := a.config.Retry
 	wait := policy.Base
 	for attempt := 1; ; attempt++ {
-		result, err := a.attempt(ctx, call)
+		result, err := a.attempt(ctx, on, call)
 		if err == nil {
 			return execution{result, attempt - 1, true}, nil
 		}
@@ -119,10 +135,10 @@ func mayRepeat(err error) bool {
 	return errors.Is(err, sandbox.ErrInfrastructure) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (a *Agent) attempt(ctx context.Context, call sandbox.Call) (sandbox.Result, error) {
+func (a *Agent) attempt(ctx context.Context, on Runner, call sandbox.Call) (sandbox.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.config.Retry.Deadline)
 	defer cancel()
-	result, err := a.runner.Run(ctx, call)
+	result, err := on.Run(ctx, call)
 	if err != nil {
 		return result, err
 	}

@@ -19,7 +19,7 @@ func Lose(t Trajectory, cause *InfraError) (Trajectory, error) {
 // Sound runs the program of no effect in the sandbox as a call would be. It tells a sandbox that is down, when every call
 // fails and nothing may be given up, from one that fails on one trajectory's calls alone.
 func (a *Agent) Sound(ctx context.Context) error {
-	e, err := a.execute(ctx, sandbox.Call{ID: "sound", Code: "pass", Limits: a.config.Limits})
+	e, err := a.execute(ctx, a.runner, sandbox.Call{ID: "sound", Code: "pass", Limits: a.config.Limits})
 	if err == nil && e.result.Status != sandbox.Success {
 		err = &InfraError{"running a program of no effect in the sandbox", 1, errors.New("it ended with " + string(e.result.Status))}
 	}

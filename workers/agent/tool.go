@@ -1,10 +1,16 @@
 package agent
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/restar-rl/restar/workers/tokenizer"
+)
 
 // Tool turns the arguments of a call into a program for the sandbox.
 type Tool struct {
 	Name string
+	// Stateful programs are cells of one session, which lives with the trajectory.
+	Stateful bool
 	// Program reads the arguments, which are any JSON value. Its error is shown to the model.
 	Program func(arguments json.RawMessage) (code, stdin string, err error)
 }
@@ -13,16 +19,9 @@ type Tool struct {
 // missing input is empty; further arguments are ignored.
 func Python(name string) Tool {
 	return Tool{Name: name, Program: func(arguments json.RawMessage) (string, string, error) {
-		fields, err := decodeObject(arguments)
+		fields, code, err := codeOf(arguments)
 		if err != nil {
-			return "", "", argumentError(err)
-		}
-		if _, ok := fields["code"]; !ok {
-			return "", "", argumentError(missingArgument("code"))
-		}
-		code, err := decodeString("code", fields["code"])
-		if err != nil {
-			return "", "", argumentError(err)
+			return "", "", err
 		}
 		raw, ok := fields["input"]
 		if !ok {
@@ -34,4 +33,34 @@ func Python(name string) Tool {
 		}
 		return code, stdin, nil
 	}}
+}
+
+// Jupyter is the stateful Python tool of rStar2's code (SimJupyterTool): a string "code", a cell that finds what the earlier ones
+// have left. Further arguments are ignored.
+func Jupyter() Tool {
+	return Tool{Name: tokenizer.JupyterToolName, Stateful: true, Program: func(arguments json.RawMessage) (string, string, error) {
+		_, code, err := codeOf(arguments)
+		return code, "", err
+	}}
+}
+
+// ToolNamed is what runs the calls of tokenizer.ToolNamed.
+func ToolNamed(name string) Tool {
+	if name == tokenizer.JupyterToolName {
+		return Jupyter()
+	}
+	return Python(name)
+}
+
+func codeOf(arguments json.RawMessage) (fields map[string]json.RawMessage, code string, err error) {
+	if fields, err = decodeObject(arguments); err != nil {
+		return nil, "", argumentError(err)
+	}
+	if _, ok := fields["code"]; !ok {
+		return nil, "", argumentError(missingArgument("code"))
+	}
+	if code, err = decodeString("code", fields["code"]); err != nil {
+		return nil, "", argumentError(err)
+	}
+	return fields, code, nil
 }

@@ -71,7 +71,7 @@ type Generate struct {
 // Agent is the tool protocol of a rollout (rStar2-Agent §2.1).
 type Agent struct {
 	System          string `yaml:"system_prompt" json:"system_prompt"` // empty: the protocol's own text
-	Tool            string `yaml:"tool" json:"tool"`
+	Tool            string `yaml:"tool" json:"tool"`                   // its name; jupyter_code keeps its state from call to call
 	CallsPerTurn    int    `yaml:"calls_per_turn" json:"calls_per_turn"`
 	StreamChars     int    `yaml:"stream_chars" json:"stream_chars"`               // stdout and stderr are each cut to this
 	ResponseChars   int    `yaml:"tool_response_chars" json:"tool_response_chars"` // then the whole response, in the middle

@@ -199,3 +199,14 @@ func TestSchemasOfOthersAreWrittenOnOneLineInTheirOrder(t *testing.T) {
 		t.Errorf("prompt %q lacks the schema", got)
 	}
 }
+
+func TestAToolIsKnownByItsName(t *testing.T) {
+	const want = `{"type": "function", "function": {"name": "jupyter_code", "description": "Run a Python cell and return what it prints. Names live on in later cells.", ` +
+		`"parameters": {"type": "object", "properties": {"code": {"type": "string", "description": "Python code to run."}}, "required": ["code"]}}}`
+	if got := ToolNamed(JupyterToolName).Schema(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := ToolNamed("python").Schema(), PythonTool("python").Schema(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -31,6 +31,26 @@ func PythonTool(name string) Tool {
 	}
 }
 
+// JupyterToolName is the stateful tool of the rStar2 code (SimJupyterTool).
+const JupyterToolName = "jupyter_code"
+
+// JupyterTool is a Python cell that finds what earlier cells of its conversation have left.
+func JupyterTool() Tool {
+	return Tool{
+		Name:        JupyterToolName,
+		Description: "Run a Python cell and return what it prints. Names live on in later cells.",
+		Parameters:  []Parameter{{"code", "Python code to run."}},
+	}
+}
+
+// ToolNamed is the tool of a name: JupyterTool has its own, every other one is a PythonTool.
+func ToolNamed(name string) Tool {
+	if name == JupyterToolName {
+		return JupyterTool()
+	}
+	return PythonTool(name)
+}
+
 type toolJSON struct {
 	Type     string       `json:"type"`
 	Function functionJSON `json:"function"`

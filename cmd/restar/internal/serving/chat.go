@@ -112,7 +112,7 @@ func (f *folder) dialogue(o ChatOptions) serve.DialogueOptions {
 		Format: agent.ResponseFormat{StreamChars: f.agent.StreamChars, ResponseChars: f.agent.ResponseChars},
 	}
 	if !o.NoTool {
-		c.Tools = []agent.Tool{agent.Python(f.agent.Tool)}
+		c.Tools = []agent.Tool{agent.ToolNamed(f.agent.Tool)}
 	}
 	return serve.DialogueOptions{
 		Template: f.template(!o.NoTool), Agent: c, Positions: f.model.Config.MaxPosition, MaxTokens: o.Tokens, MaxTurns: o.Turns,

@@ -205,7 +205,7 @@ func (f *folder) room() int { return min(f.model.Config.MaxPosition, f.blocks*mo
 func (f *folder) template(tool bool) tokenizer.Template {
 	tpl := tokenizer.Template{System: f.agent.System}
 	if tool {
-		tpl.Tools = []tokenizer.Tool{tokenizer.PythonTool(f.agent.Tool)}
+		tpl.Tools = []tokenizer.Tool{tokenizer.ToolNamed(f.agent.Tool)}
 	}
 	return tpl
 }

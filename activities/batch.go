@@ -28,6 +28,8 @@ type batch struct {
 	Degenerate    int     `json:"degenerate"`            // mixed groups whose survivors all have one reward
 	Filtered      int     `json:"filtered,omitempty"`    // truncated samples left out of the loss
 	Samples       int     `json:"samples"`
+	Unknown       int     `json:"unknown,omitempty"`    // of the samples
+	Duplicates    int     `json:"duplicates,omitempty"` // of the calls, those that repeat an earlier one of their trajectory
 	Calls         int     `json:"calls"`
 	CallErrors    int     `json:"call_errors"`
 	Truncated     int     `json:"truncated"`
@@ -49,6 +51,8 @@ func (b *batch) observe(g []agent.Trajectory) {
 		b.Truncated += c.Truncated
 		b.Correct += c.Correct
 		b.Tokens += c.Tokens
+		b.Unknown += c.Unknown
+		b.Duplicates += g[i].Counts().Duplicates
 		b.timings.add(g[i].Timings, c.Calls)
 	}
 }
@@ -86,6 +90,7 @@ func (b batch) metrics(in TrainInput, m train.Metrics) StepMetrics {
 		Reward: b.Reward, ToolErrorShare: share(b.CallErrors, b.Calls), CallsPerSample: share(b.Calls, b.Samples),
 		TruncatedShare: share(b.Truncated, b.Samples), ResponseTokens: float64(b.Tokens) / float64(max(b.Samples, 1)),
 		AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Groups: b.Groups, UnknownGroups: b.UnknownGroups, LostGroups: b.LostGroups,
+		UnknownShare: share(b.Unknown, b.Samples), DuplicateShare: share(b.Duplicates, b.Calls),
 	}
 }
 

@@ -120,6 +120,7 @@ func (s *Scoring) addSteps(ctx context.Context, rec Recipe, run string, d *telem
 			return err
 		}
 		slices.SortFunc(all, func(a, b StepMetrics) int { return cmp.Compare(a.Step, b.Step) }) // a round may hold several
+		d.Facts = append(d.Facts, alarms(st.Name, all)...)
 		for _, m := range all {
 			d.Steps = append(d.Steps, telemetry.Step{
 				Stage: m.Stage, Step: m.Step, Reward: m.Reward, ToolErrorShare: m.ToolErrorShare, Entropy: m.Entropy,

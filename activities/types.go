@@ -216,8 +216,10 @@ type StepMetrics struct {
 	AllCorrect     int     `json:"all_correct"`
 	AllWrong       int     `json:"all_wrong"`
 	Groups         int     `json:"groups"`
-	UnknownGroups  int     `json:"unknown_groups,omitempty"` // left out whole, since a verdict in them is unknown
-	LostGroups     int     `json:"lost_groups,omitempty"`    // of these, for a sample that the infrastructure lost
+	UnknownGroups  int     `json:"unknown_groups,omitempty"`  // left out whole, since a verdict in them is unknown
+	LostGroups     int     `json:"lost_groups,omitempty"`     // of these, for a sample that the infrastructure lost
+	UnknownShare   float64 `json:"unknown_share,omitempty"`   // of samples
+	DuplicateShare float64 `json:"duplicate_share,omitempty"` // of calls, those that repeat an earlier one of their trajectory
 	WeightsDigest  string  `json:"weights_digest"`
 }
 

@@ -1,0 +1,36 @@
+package activities
+
+import (
+	"fmt"
+
+	"github.com/restar-rl/restar/workers/rl"
+	"github.com/restar-rl/restar/workers/telemetry"
+)
+
+// observed are a stage's rounds as its alarms see them, oldest first.
+func observed(all []StepMetrics) []rl.Observation {
+	out := make([]rl.Observation, len(all))
+	for i, m := range all {
+		out[i] = rl.Observation{
+			Step: int(m.Step), RewardMean: m.Reward, TruncatedShare: m.TruncatedShare, AllCorrectShare: share(m.AllCorrect, m.Groups),
+			Entropy: m.Entropy, CallsMean: m.CallsPerSample, DuplicateShare: m.DuplicateShare, UnknownShare: m.UnknownShare,
+		}
+	}
+	return out
+}
+
+// alarms tells, of each limit of a healthy run that a stage crossed, where it first did.
+func alarms(stage string, all []StepMetrics) []telemetry.Fact {
+	var out []telemetry.Fact
+	raised := map[string]bool{}
+	history := observed(all)
+	for n := range history {
+		for _, a := range rl.Alarms(rl.DefaultLimits(), history[:n+1]) {
+			if !raised[a.Name] {
+				raised[a.Name] = true
+				out = append(out, telemetry.Fact{Name: "alarm in " + stage, Value: fmt.Sprintf("%s, first at step %d", a, all[n].Step)})
+			}
+		}
+	}
+	return out
+}

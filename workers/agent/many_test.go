@@ -197,3 +197,50 @@ func TestAnEngineWithoutEntropiesGivesTrajectoriesWithoutThem(t *testing.T) {
 		t.Error("a trajectory has entropies in one turn only")
 	}
 }
+
+func TestTrap25EveryTaskComesToExactlyOneEnd(t *testing.T) {
+	const n = 32
+	e := newFakeEngine(mixedScript)
+	var failures atomic.Int32
+	e.fail = func(r engine.Request) error {
+		if r.Address.Sample%5 == 0 && failures.Add(1)%3 != 0 {
+			return errors.New("no route")
+		}
+		return nil
+	}
+	var mu sync.Mutex
+	ends := map[int]int{}
+	unfinished, err := newTestAgent(t, e, &fakeRunner{}, testConfig()).RunAll(t.Context(), tasks(n), Many{InFlight: 7, Runs: 2, OnEnd: func(i int, tr Trajectory) error {
+		mu.Lock()
+		defer mu.Unlock()
+		ends[i]++
+		if tr.Key != testTask(i).Key() || tr.Stop == "" {
+			return fmt.Errorf("task %d ended as %s with stop %q", i, tr.Key, tr.Stop)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for i, u := range unfinished {
+		if u.Err != nil {
+			left++
+			ends[i]++
+		}
+		if ends[i] != 1 {
+			t.Errorf("task %d came to %d ends", i, ends[i])
+		}
+	}
+	if left == 0 || left == n {
+		t.Errorf("%d of %d tasks were left unfinished; want some", left, n)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("called off")
+	cancel(cause)
+	r := &fakeRunner{delay: func(sandbox.Call) time.Duration { return time.Hour }}
+	none, err := newTestAgent(t, newFakeEngine(turns(callText("print(1)"))), r, testConfig()).RunAll(ctx, tasks(2), Many{Runs: 2})
+	if !errors.Is(err, cause) || IsInfra(none[0].Err) || IsInfra(none[1].Err) {
+		t.Errorf("called off: error %v, tasks %+v; want its cause, and no failure of the infrastructure", err, none)
+	}
+}

@@ -6,9 +6,9 @@
 //	                       restar serve             vLLM                          SGLang
 //	same request, same ids yes: seed and address    no: batches change bits       no: batches change bits
 //	log-probs              as sampled from          of the untempered softmax,    of the tempered softmax, not cut by
-//	                                                or as sampled from with       top-p and top-k
-//	                                                --logprobs-mode
-//	                                                processed_logprobs
+//	                                                or as sampled from with       top-p and top-k, or of the untempered
+//	                                                --logprobs-mode               one with
+//	                                                processed_logprobs            SGLANG_RETURN_ORIGINAL_LOGPROB
 //	entropies              yes                      no                            no
 //	weights are named by   the served model's name  the served model's name       the served model's name
 //	least version          this one                 0.10.2 (return_token_ids)     of July 2026 (return_token_ids)

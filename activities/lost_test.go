@@ -116,3 +116,29 @@ func mustEncode(t *testing.T, tr *agent.Trajectory) string {
 	must(t, err)
 	return string(body)
 }
+
+func TestASampleIsNotLostToASandboxThatComesBack(t *testing.T) {
+	whole, in, counts, _ := sliced(t)
+	for _, failures := range []int{1, 2, 3, 4} { // of two runs and the proofs behind them
+		st, _ := toyRun(t)
+		sliceOf(t, st)
+		b := process(t, st)
+		b.ro.LoseFrom = 1
+		w := writing(t, b, in.Weights.Version)
+		var mu sync.Mutex
+		n := 0
+		w.run = func(c sandbox.Call) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(c.ID, "/5/turn ") && n < failures {
+				n++
+				return errors.New("the pool burns")
+			}
+			return nil
+		}
+		if got := call[SliceResult](b, b.ro.Slice, in); got != counts || n != failures {
+			t.Fatalf("%+v after %d failures, want %+v after %d", got, n, counts, failures)
+		}
+		wantSame(t, fmt.Sprintf("after %d failures", failures), canonical(t, st), canonical(t, whole))
+	}
+}

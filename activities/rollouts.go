@@ -129,45 +129,11 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 	if err != nil {
 		return err
 	}
-	unfinished, err := s.agent.RunAll(ctx, tasks, agent.Many{
-		Runs: sampleRuns, Wait: sampleWait,
-		OnTurn: func(i int, t agent.TurnRecord) error {
-			s.progress.step()
-			return s.append(turnKey(todo[i]), t.Encode)
-		},
-		OnEnd: func(i int, t agent.Trajectory) error { return s.end(ctx, todo[i], t) },
-	})
+	unfinished, err := s.run(ctx, tasks, sampleRuns)
 	if err != nil {
 		return err
 	}
-	return s.giveUp(ctx, todo, unfinished)
-}
-
-// tasks are the samples to be run, each from where its journal left it.
-func (s *slice) tasks(p problem.Problem, prompt []int32, todo []int) ([]agent.Task, error) {
-	tasks := make([]agent.Task, len(todo))
-	for i, sample := range todo {
-		task := s.task(p, prompt, sample)
-		resumed, err := agent.Rebuild(task, s.logs.turns[sample])
-		if err != nil {
-			return nil, err
-		}
-		task.Resume = &resumed
-		tasks[i] = task
-	}
-	return tasks, nil
-}
-
-// end makes a finished trajectory durable before it is counted.
-func (s *slice) end(ctx context.Context, sample int, t agent.Trajectory) error {
-	if err := s.append(finalKey(sample), t.Encode); err != nil {
-		return err
-	}
-	if err := s.journal.Flush(ctx); err != nil {
-		return err
-	}
-	s.progress.step()
-	return s.logs.add(sample, t)
+	return s.giveUp(ctx, tasks, unfinished)
 }
 
 func (s *slice) append(key string, encode func() ([]byte, error)) error {

@@ -51,7 +51,9 @@ func TestTokensDoNotDependOnCompanyChunkingCachingOrPreemption(t *testing.T) {
 		{Blocks: 8, MaxRows: 3, MaxPrefillTokens: 1},
 	} {
 		t.Run(fmt.Sprintf("%+v", opt), func(t *testing.T) {
-			e := startFake(t, nil, opt)
+			f := newFake(opt.Blocks)
+			f.gate = make(chan struct{})
+			e := startFake(t, f, opt)
 			ctx := testContext(t)
 			var wg sync.WaitGroup
 			for n := range 64 {
@@ -61,6 +63,12 @@ func TestTokensDoNotDependOnCompanyChunkingCachingOrPreemption(t *testing.T) {
 					}
 				})
 			}
+			eventually(t, e, "all 64 requests", func(s Stats) bool { // they crowd the engine on any number of processors
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				return len(e.inbox)+s.Running+s.Waiting >= 64
+			})
+			close(f.gate)
 			wg.Wait()
 			s := eventually(t, e, "all blocks to be free", func(s Stats) bool { return s.FreeBlocks == opt.Blocks && s.Sessions == 0 })
 			if opt.Blocks < 20 && s.Preemptions+s.Evictions == 0 {

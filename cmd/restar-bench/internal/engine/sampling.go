@@ -34,7 +34,7 @@ func (r *runner) decoding() error {
 	defer stop(llama)
 	torch := r.python(torchNew, "torch_generate.py", s.in(bf16))
 	defer stop(torch)
-	mine, theirs, others := append(entries(ours, "2"), entries(exact, "2")...), entries(llama, "1", "2"), beside(torch)
+	mine, theirs, others := append(entries(ours, "2"), entries(exact, "2")...), entries(llama, "1", "2"), beside(torch, 2, "1", "2")
 	all := append(append(append([]*match.Entry{}, mine...), theirs...), others...)
 	if err := match.Play(r, all, match.Rules{Rounds: 6, Budget: 45 * time.Second, Wait: 2 * time.Minute, Slower: 1.3}); err != nil {
 		return err
@@ -54,11 +54,11 @@ func (r *runner) decoding() error {
 	return nil
 }
 
-// beside are the entries of a peer that is only reported beside the match: two rounds do.
-func beside(p *match.Process) []*match.Entry {
-	all := entries(p, "1", "2")
+// beside are the entries of a peer that is only reported beside the match: some rounds do.
+func beside(p *match.Process, rounds int, counts ...string) []*match.Entry {
+	all := entries(p, counts...)
 	for _, e := range all {
-		e.Rounds = 2
+		e.Rounds = rounds
 	}
 	return all
 }
@@ -128,9 +128,9 @@ func (r *runner) generatingMatch(s Shape) error {
 	half := r.python(torchNew, "torch_generate.py", s.in(bf16))
 	defer stop(half)
 	mine := append(entries(ours, "2"), entries(exact, "2")...)
-	theirs, newer, halves := entries(torch, "1", "2"), beside(newest), beside(half)
+	theirs, newer, halves := entries(torch, "1", "2"), beside(newest, 1, "2"), beside(half, 1, "2")
 	all := append(append(append(append([]*match.Entry{}, mine...), theirs...), newer...), halves...)
-	if err := match.Play(r, all, match.Rules{Rounds: 3, Budget: 45 * time.Second, Wait: 3 * time.Minute, Slower: 1.3}); err != nil {
+	if err := match.Play(r, all, match.Rules{Rounds: 2, Budget: 45 * time.Second, Wait: 3 * time.Minute, Slower: 1.3}); err != nil {
 		return err
 	}
 	if err := failed(mine...); err != nil {

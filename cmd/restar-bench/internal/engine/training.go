@@ -64,7 +64,7 @@ func (r *runner) newestTraining(s Shape) error {
 	for _, precision := range []string{fp32, bf16} {
 		torch := r.python(torchNew, "torch_train.py", s.in(precision))
 		defer stop(torch)
-		all = append(all, beside(torch))
+		all = append(all, beside(torch, 2, "1", "2"))
 		played = append(played, all[len(all)-1]...)
 	}
 	if err := match.Play(r, played, trainRules(s)); err != nil {

@@ -24,7 +24,7 @@ func (s *Service) execute(w http.ResponseWriter, r *http.Request) {
 	body, charged, err := s.read(w, r)
 	var q wire.Request
 	if err == nil {
-		err = strict(body, &q)
+		q, err = request(body)
 	}
 	var t *ticket
 	if err == nil {
@@ -55,7 +55,7 @@ func (s *Service) batch(w http.ResponseWriter, r *http.Request) {
 	body, charged, err := s.read(w, r)
 	var b wire.Batch
 	if err == nil {
-		err = strict(body, &b)
+		b, err = batchOf(body)
 	}
 	if err == nil && len(b.Calls) == 0 {
 		err = errors.New("calls is empty, expected at least one call")
@@ -133,6 +133,47 @@ func nativeKey(id string) string {
 }
 
 const nativePrefix = "native "
+
+// written is a request as a client writes it. The empty program is a program; a request without one is a mistake.
+type written struct {
+	wire.Request
+	Code *string `json:"code"`
+}
+
+func (q written) request() (wire.Request, error) {
+	if q.Code == nil {
+		return wire.Request{}, errors.New(`the key "code" is missing, expected the text of a program`)
+	}
+	q.Request.Code = *q.Code
+	return q.Request, nil
+}
+
+// request decodes the request of one call.
+func request(body []byte) (wire.Request, error) {
+	var q written
+	if err := strict(body, &q); err != nil {
+		return wire.Request{}, err
+	}
+	return q.request()
+}
+
+// batchOf decodes the requests of a batch.
+func batchOf(body []byte) (wire.Batch, error) {
+	var all struct {
+		Calls []written `json:"calls"`
+	}
+	if err := strict(body, &all); err != nil {
+		return wire.Batch{}, err
+	}
+	b := wire.Batch{Calls: make([]wire.Request, len(all.Calls))}
+	for i, q := range all.Calls {
+		var err error
+		if b.Calls[i], err = q.request(); err != nil {
+			return wire.Batch{}, fmt.Errorf("calls[%d]: %w", i, err)
+		}
+	}
+	return b, nil
+}
 
 // strict decodes one JSON value and nothing else.
 func strict(body []byte, v any) error {

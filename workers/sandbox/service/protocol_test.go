@@ -26,12 +26,18 @@ func TestRequestsThatCannotBeMeantAreNamed(t *testing.T) {
 		`{"code":"a","limits":{"memory_mb":1}}`:                    "MemoryMB",
 		`{"code":"a","deadline_ms":-1}`:                            "deadline_ms",
 		`{"call_id":"` + strings.Repeat("x", 257) + `","code":""}`: "at most 256",
-		``: "no request",
+		``:                "no request",
+		`null`:            `\"code\" is missing`,
+		`{"call_id":"a"}`: `\"code\" is missing`,
+		`{"code":null}`:   `\"code\" is missing`,
 	} {
 		code, answer, _ := n.send(t, t.Context(), wire.ExecutePath, body)
 		if code != http.StatusBadRequest || !strings.Contains(string(answer), want) {
 			t.Errorf("%.60s got %d %s, expected 400 with %q", body, code, answer, want)
 		}
+	}
+	if code, answer, _ := n.send(t, t.Context(), wire.BatchPath, `{"calls":[{"code":""},{"call_id":"b"}]}`); code != http.StatusBadRequest || !strings.Contains(string(answer), `calls[1]: the key \"code\" is missing`) {
+		t.Errorf("a batch with a call without a program got %d %s, expected 400 with its place", code, answer)
 	}
 	if code, _, _ := n.send(t, t.Context(), wire.ExecutePath, `{"code":"`+strings.Repeat("x", 3000)+`"}`); code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large body got %d, expected 413", code)

@@ -146,7 +146,7 @@ func (s *Service) executeCell(w http.ResponseWriter, r *http.Request) {
 	body, charged, err := s.read(w, r)
 	var q wire.Request
 	if err == nil {
-		err = strict(body, &q)
+		q, err = request(body)
 	}
 	var t *ticket
 	if err == nil {

@@ -103,7 +103,7 @@ func TestSympyDecidesWhatIsLeftOpen(t *testing.T) {
 func TestABadLineIsNamedAndTheVerdictsBeforeItStay(t *testing.T) {
 	for bad, want := range map[string]string{
 		`{"gold":6,"prediction":"6"}`: `line 2: "gold" is 6, want a string`, `{"gold":"6"}`: `line 2: no key "prediction"`, `{"gold":"6","prediction":"6","answer":"6"}`: `unknown key "answer"`,
-		`6,6`: "line 2:", `[]`: "line 2:", `{"gold":"6","prediction":"6"} {}`: "line 2:", `{"gold":"6","prediction":null}`: "want a string", strings.Repeat("x", maxLine+1): "longer than",
+		`6,6`: "line 2:", `[]`: "line 2:", `{"gold":"6","prediction":"6"} {}`: "line 2:", `{"gold":"6","prediction":null}`: "want a string", `{"gold":"6","gold":"7","prediction":"6"}`: `the key "gold" is there twice`, `{"gold":"6","prediction":"` + "\xff" + `6"}`: "not UTF-8", strings.Repeat("x", maxLine+1): "longer than",
 	} {
 		var out strings.Builder
 		err := Verify(context.Background(), strings.NewReader(`{"gold":"1","prediction":"1"}`+"\n"+bad+"\n"), &out, io.Discard, options())
@@ -116,10 +116,26 @@ func TestABadLineIsNamedAndTheVerdictsBeforeItStay(t *testing.T) {
 	}
 }
 
+func TestAMarkOfUTF8BelongsToNoLine(t *testing.T) {
+	lines := judged(t, options(), "\xef\xbb\xbf"+`{"gold":"6","prediction":"6"}`+"\r\n"+`{"gold":"6","prediction":"7"}`)
+	if len(lines) != 2 || lines[0].Outcome != "correct" || lines[1].Outcome != "wrong" {
+		t.Errorf("verdicts %+v, want correct and wrong", lines)
+	}
+}
+
+func TestAnswersThatAreNotComparedAreCountedByName(t *testing.T) {
+	o := options()
+	o.JSON = false
+	var out strings.Builder
+	if err := Verify(context.Background(), strings.NewReader(`{"gold":"","prediction":"6"}`), &out, io.Discard, o); err != nil || !strings.Contains(out.String(), "not compared 1") {
+		t.Errorf("%v: %s, want one that is not compared", err, out.String())
+	}
+}
+
 func TestWrongOptionsAndFilesAreTheUsersToMend(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"both extractions": func(o *Options) { o.Boxed, o.Strict = true, true }, "compat and strict": func(o *Options) { o.Compat, o.Strict = true, true },
-		"no decimals": func(o *Options) { o.Decimals = 0 }, "tier": func(o *Options) { o.Isolation = "C" }, "no file": func(o *Options) { o.Path = filepath.Join(t.TempDir(), "none") },
+		"no decimals": func(o *Options) { o.Decimals = 0 }, "tier": func(o *Options) { o.Isolation = "C" }, "no file": func(o *Options) { o.Path = filepath.Join(t.TempDir(), "none") }, "a folder": func(o *Options) { o.Path = t.TempDir() },
 	} {
 		o := options()
 		change(&o)

@@ -98,6 +98,9 @@ func (p *printer) end(bad error) error {
 			var by []string
 			for path, k := range p.counts[outcome] {
 				n += k
+				if path == "" {
+					path = "not compared"
+				}
 				by = append(by, fmt.Sprintf("%s %d", path, k))
 			}
 			slices.Sort(by)

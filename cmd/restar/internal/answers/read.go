@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 )
 
 // maxLine bounds a line: longer than any response, and short enough that a file without line breaks is one bad line.
 const maxLine = 4 << 20
+
+// byteOrderMark begins files of editors that mark UTF-8; it belongs to no line.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // row is one line of the input.
 type row struct {
@@ -41,6 +45,9 @@ func (r *reader) next(n int) ([]row, error) {
 		data, err := r.readLine()
 		if err != nil && err != io.EOF {
 			return rows, err
+		}
+		if r.line == 1 {
+			data = bytes.TrimPrefix(data, byteOrderMark)
 		}
 		if data = bytes.TrimSpace(data); len(data) > 0 {
 			one, bad := r.parse(data)
@@ -74,6 +81,9 @@ func (r *reader) readLine() ([]byte, error) {
 
 // parse wants an object with exactly the keys that are known.
 func (r *reader) parse(data []byte) (row, error) {
+	if !utf8.Valid(data) {
+		return row{}, errors.New("not UTF-8; convert the file")
+	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
 		return row{}, fmt.Errorf(`%w; want {"gold": "...", "prediction": "..."}`, err)
@@ -95,5 +105,23 @@ func (r *reader) parse(data []byte) (row, error) {
 	for key := range keys {
 		return row{}, fmt.Errorf("unknown key %q; known are gold, prediction and id", key)
 	}
-	return out, nil
+	return out, onceEach(data)
+}
+
+// onceEach wants each key of a valid JSON object once: encoding/json takes the last of several values.
+func onceEach(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	seen := map[json.Token]bool{}
+	for _, err := dec.Token(); err == nil && dec.More(); {
+		key, _ := dec.Token()
+		if seen[key] {
+			return fmt.Errorf("the key %q is there twice", key)
+		}
+		seen[key] = true
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -28,7 +28,9 @@ func Verify(ctx context.Context, in io.Reader, out, progress io.Writer, o Option
 			return openFault(o.Path, err)
 		}
 		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return fault.Userf("%s is a folder, want a file of JSON lines", o.Path)
+		} else if err == nil && info.Mode().IsRegular() {
 			size = info.Size()
 		}
 		in, name = f, o.Path

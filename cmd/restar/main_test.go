@@ -126,6 +126,7 @@ func TestWrongCommandLinesAreTheUsersToMend(t *testing.T) {
 		want string
 	}{
 		"unknown command":         {[]string{"trian"}, "trian"},
+		"unknown recipe command":  {[]string{"recipe", "chekc", recipe}, "chekc"},
 		"unknown flag":            {[]string{"run", recipe, "--drr", "x"}, "drr"},
 		"no recipe":               {[]string{"run"}, "1 arg"},
 		"missing recipe":          {[]string{"run", "/nowhere/r.yaml"}, "no file /nowhere/r.yaml; give the path of a recipe"},

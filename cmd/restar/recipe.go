@@ -8,7 +8,7 @@ import (
 )
 
 func recipeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "recipe", Short: "Work with recipes"}
+	cmd := &cobra.Command{Use: "recipe", Short: "Work with recipes", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a recipe and every file that it names; nothing is started or written",

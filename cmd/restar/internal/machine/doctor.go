@@ -98,7 +98,7 @@ func python(ctx context.Context) check {
 	ctx, cancel := context.WithTimeout(ctx, pythonTimeout)
 	defer cancel()
 	const program = "import sys, numpy, scipy, sympy; print('Python', sys.version.split()[0], 'numpy', numpy.__version__, 'scipy', scipy.__version__, 'sympy', sympy.__version__)"
-	text, err := exec.CommandContext(ctx, "/usr/bin/python3", "-c", program).CombinedOutput()
+	text, err := exec.CommandContext(ctx, "/usr/bin/python3", "-I", "-c", program).CombinedOutput() // -I: no module of the current folder takes the place of an installed one
 	found := strings.TrimSpace(string(text))
 	if err != nil {
 		if i := strings.LastIndexByte(found, '\n'); i >= 0 {

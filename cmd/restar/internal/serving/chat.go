@@ -127,6 +127,9 @@ func (noTool) Run(context.Context, sandbox.Call) (sandbox.Result, error) {
 	return sandbox.Result{}, errors.New("this chat has no tool")
 }
 
+// endpointWait bounds the wait for a sandbox service that is starting: a person looks on, and a service is ready within 2 s.
+const endpointWait = 5 * time.Second
+
 // runner starts what runs the tool calls.
 func (o ChatOptions) runner(ctx context.Context) (agent.Runner, func(), error) {
 	if o.NoTool {
@@ -135,9 +138,21 @@ func (o ChatOptions) runner(ctx context.Context) (agent.Runner, func(), error) {
 	s := recipe.Defaults().Sandbox
 	s.Isolation, s.Preload = o.Isolation, o.Preload
 	pools := &activities.Pools{Log: slog.New(slog.DiscardHandler), MaxRunning: 1, Endpoints: o.Endpoints}
-	r, err := pools.Get(ctx, s)
+	start := ctx
+	if len(o.Endpoints) > 0 {
+		limited, cancel := context.WithTimeout(ctx, endpointWait)
+		defer cancel()
+		start = limited
+	}
+	r, err := pools.Get(start, s)
 	if err != nil {
 		pools.Close()
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case start.Err() != nil:
+			return nil, nil, fault.Userf("no sandbox service of --sandbox is ready within %v: %w; start `restar sandbox serve`, or talk with --no-tool", endpointWait, err)
+		}
 		return nil, nil, fault.Userf("the tool's sandbox does not start: %w; `restar doctor` shows what is missing, --no-tool talks without it", err)
 	}
 	return r, pools.Close, nil
@@ -220,7 +235,9 @@ func (t *talk) answer(ctx context.Context, question string) error {
 		}
 	}()
 	stop, err := t.dialogue.Ask(ctx, question, serve.Show{Text: t.show.text, Response: t.show.response})
-	t.show.end(stop)
+	if !errors.Is(err, serve.ErrFull) { // then nothing of an answer was there to stop
+		t.show.end(stop)
+	}
 	switch {
 	case err == nil:
 		return nil // it had come to its end before it could be stopped

@@ -126,6 +126,7 @@ func TestWhatCannotBeServedIsTheUsersToMend(t *testing.T) {
 		"temperature":   {chat(func(o *ChatOptions) { o.Temperature = 3 }), "--temperature"},
 		"tokens":        {chat(func(o *ChatOptions) { o.Tokens = 0 }), "--tokens"},
 		"turns":         {chat(func(o *ChatOptions) { o.Turns = 5000 }), "--turns"},
+		"no sandbox":    {chat(func(o *ChatOptions) { o.NoTool, o.Endpoints = false, []string{"http://127.0.0.1:1"} }), "no sandbox service of --sandbox is ready within 5s"},
 		"isolation":     {chat(func(o *ChatOptions) { o.Isolation = "C" }), "--isolation"},
 		"no question":   {chat(func(*ChatOptions) {}), "question"},
 	} {
@@ -248,7 +249,7 @@ func TestAQuestionTooLongForTheModelIsToldAndForgotten(t *testing.T) {
 	}
 	var out bytes.Buffer
 	talk := &talk{dialogue: d, in: strings.NewReader(strings.Repeat("long ", 500) + "\n/exit\n"), show: newPrinter(&out, false, false)}
-	if err := talk.converse(t.Context()); err != nil || !strings.Contains(out.String(), "no room for another turn") {
+	if err := talk.converse(t.Context()); err != nil || !strings.Contains(out.String(), "no room for another turn") || strings.Contains(out.String(), "stopped") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -75,13 +76,33 @@ func refused(err error) *apiError {
 		return api
 	case errors.As(err, &wrong):
 		key := strings.TrimPrefix(wrong.Field, "sampling.") // the Go name of what both requests share
-		return badRequest(key, "%s is a JSON %s, want %s", key, wrong.Value, wrong.Type)
+		if key == "" {
+			return badRequest("", "the request is a JSON %s, want an object", wrong.Value)
+		}
+		return badRequest(key, "%s is a JSON %s, want %s", key, wrong.Value, kind(wrong.Type))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
 		return badRequest(name, "the key %s is not known here; leave it out", name)
 	}
 	return badRequest("", "the request is not one JSON object: %v", err)
+}
+
+// kind is what JSON calls values of a type.
+func kind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number that float64 holds"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a whole number that " + t.String() + " holds"
 }
 
 // marshal encodes without HTML escaping: answers are text that people read.

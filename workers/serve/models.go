@@ -32,6 +32,9 @@ func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) checkModel(name string) error {
+	if name == "" {
+		return badRequest("model", "model is missing, use %q", s.opt.Model)
+	}
 	if name != s.opt.Model {
 		return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("the model %q is not served here, use %q", name, s.opt.Model), param: "model", code: "model_not_found"}
 	}

@@ -80,7 +80,7 @@ func (o *outcome) settle(ctx context.Context, err error) {
 		o.status, o.reason = wire.Rejected, err.Error() // a request that every node would refuse
 	}
 	if err != nil {
-		o.result = sandbox.Result{Tier: o.result.Tier, Queue: o.result.Queue, SessionEnded: errors.Is(err, sandbox.ErrSessionEnded)} // nothing is known of the program
+		o.result = sandbox.Result{Tier: o.result.Tier, Queue: o.result.Queue, SessionEnded: o.result.SessionEnded || errors.Is(err, sandbox.ErrSessionEnded)} // nothing is known of the program
 	}
 }
 

@@ -73,6 +73,13 @@ func TestASessionKeepsItsStateOverHTTP(t *testing.T) {
 	if _, r := cell(b, wire.Request{Code: "import os\nos._exit(3)"}); !r.SessionEnded || r.ExitCode != 3 {
 		t.Errorf("a cell that ends its process: %+v", r)
 	}
+	c := open(wire.Session{})
+	if _, r := cell(c, wire.Request{Code: "while True: pass", DeadlineMs: 300}); r.Status != wire.Cancelled || !r.SessionEnded {
+		t.Errorf("a cell that was stopped at its deadline: %+v, expected cancelled and the session's end", r)
+	}
+	if code, r := cell(c, wire.Request{Code: "1"}); code != http.StatusNotFound {
+		t.Errorf("the session of a stopped cell answers %d %+v, expected 404", code, r)
+	}
 	d, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, n.url+wire.SessionPath+"/"+a, nil)
 	if r, err := http.DefaultClient.Do(d); err != nil || r.StatusCode != http.StatusNoContent {
 		t.Errorf("close: %v %v", r, err)

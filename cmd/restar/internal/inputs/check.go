@@ -7,6 +7,7 @@ package inputs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/restar-rl/restar/activities"
 	"github.com/restar-rl/restar/cmd/restar/internal/fault"
 	"github.com/restar-rl/restar/cmd/restar/internal/numerics"
+	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/problem"
 	"github.com/restar-rl/restar/workers/recipe"
@@ -58,7 +60,7 @@ func check(r recipe.Recipe) error {
 		errs = append(errs, checkProblems(fmt.Sprintf("data.benchmarks[%d]", i), b, false))
 	}
 	if r.Data.Demos != "" {
-		errs = append(errs, checkDemos("data.demonstrations", r.Data.Demos))
+		errs = append(errs, checkDemos("data.demonstrations", r.Data.Demos, r.Agent.Tool))
 	}
 	return fault.AsUser(errors.Join(errs...))
 }
@@ -115,7 +117,7 @@ func checkAnswers(key, path string) error {
 		key, path, wrong, len(set), first.ID, first.Answer)
 }
 
-func checkDemos(key, path string) error {
+func checkDemos(key, path, tool string) error {
 	if err := checkFile(key, path); err != nil {
 		return err
 	}
@@ -133,7 +135,30 @@ func checkDemos(key, path string) error {
 	case len(good) == 0:
 		return fmt.Errorf("%s: %s holds no demonstration", key, path)
 	}
-	return nil
+	return checkCalls(key, path, good, tool)
+}
+
+// checkCalls wants demonstrations that call tools to call the recipe's: the model learns the name from them, and every call of
+// another one is answered with an error.
+func checkCalls(key, path string, demos []problem.Demo, tool string) error {
+	other := ""
+	for _, d := range demos {
+		for _, turn := range d.Turns {
+			if turn.Role != problem.RoleAssistant {
+				continue
+			}
+			for _, call := range agent.ParseToolCalls(turn.Text) {
+				if call.Err == nil && call.Name == tool {
+					return nil
+				}
+				other = cmp.Or(other, call.Name)
+			}
+		}
+	}
+	if other == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: the calls in %s are of the tool %q, and none is of agent.tool %q, the only one that a run has; give both the same name", key, path, other, tool)
 }
 
 func badRow(key, path string, b problem.BadRow, n int, want string) error {

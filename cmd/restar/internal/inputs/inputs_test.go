@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 	noAnswer := write(t, "h.jsonl", row+`{"problem": "What?"}`+"\n")
 	empty := write(t, "e.jsonl", "\n")
 	demo := write(t, "d.jsonl", `{"problem": "x", "turns": []}`+"\n")
+	calls := write(t, "c.jsonl", demoOf("python"))
 	fractions := write(t, "f.jsonl", row+strings.Repeat(`{"problem": "What is half of one?", "answer": "1/2"}`+"\n", 2)+row)
 	named := write(t, "n.jsonl", row+`{"id": "aime-7", "problem": "How long?", "answer": "12 cm"}`+"\n")
 	folder := t.TempDir()
@@ -50,6 +52,7 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 		"benchmark missing":     {func(r *recipe.Recipe) { r.Data.Benchmarks = []string{"/nowhere/b"} }, []string{"data.benchmarks[0]", "/nowhere/b"}},
 		"empty file":            {func(r *recipe.Recipe) { r.Data.Problems = empty }, []string{"holds no problem"}},
 		"demonstration broken":  {func(r *recipe.Recipe) { r.Data.Demos = demo }, []string{"data.demonstrations", "line 1", "turns"}},
+		"calls of another tool": {func(r *recipe.Recipe) { r.Data.Demos, r.Agent.Tool = calls, tokenizer.JupyterToolName }, []string{"data.demonstrations", calls, `"python"`, `agent.tool "jupyter_code"`}},
 		"model folder missing":  {func(r *recipe.Recipe) { r.Model.From = "/nowhere/m" }, []string{"model.from", "/nowhere/m", "config.json"}},
 		"wrong model folder":    {func(r *recipe.Recipe) { r.Model.From = folder }, []string{"model.from", folder, "config.json", "Qwen3"}},
 		"file as model folder":  {func(r *recipe.Recipe) { r.Model.From = broken }, []string{"is not a folder"}},
@@ -67,6 +70,27 @@ func TestWrongFilesAreNamedWithLineAndFix(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// demoOf is a demonstration that calls a tool.
+func demoOf(tool string) string {
+	call := tokenizer.PythonTool(tool).Call("print(5)", "")
+	data, _ := json.Marshal(map[string]any{"problem": "What is 2+3?", "turns": []map[string]string{ // never fails
+		{"role": "assistant", "text": "</reason>\n" + call}, {"role": "tool", "text": "Tool call success\nstdout: 5\n"}, {"role": "assistant", "text": "</reason>\n<answer>\\boxed{5}</answer>"},
+	}})
+	return string(data) + "\n"
+}
+
+func TestDemonstrationsMayShowMistakesBesideTheRecipesTool(t *testing.T) {
+	for name, lines := range map[string]string{
+		"its tool": demoOf("python"), "another too": demoOf("pyhton") + demoOf("python"),
+		"no call": `{"problem": "x", "turns": [{"role": "assistant", "text": "</reason>\n<answer>\\boxed{5}</answer>"}]}` + "\n",
+	} {
+		r := recipe.Recipe{Data: recipe.Data{Demos: write(t, "d.jsonl", lines)}, Agent: recipe.Agent{Tool: "python"}}
+		if err := Check(t.Context(), r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

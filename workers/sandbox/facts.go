@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -17,9 +18,9 @@ func facts() []Fact {
 		{"user", fmt.Sprintf("uid %d", os.Geteuid())},
 		{"Landlock ABI", fmt.Sprint(landlockABI())},
 		{"cgroups", cgroupFact()},
-		{"user.max_user_namespaces", sysctl("user/max_user_namespaces")},
-		{"kernel.unprivileged_userns_clone", sysctl("kernel/unprivileged_userns_clone")},
-		{"kernel.apparmor_restrict_unprivileged_userns", sysctl("kernel/apparmor_restrict_unprivileged_userns")},
+		{"user.max_user_namespaces", setting("user/max_user_namespaces")},
+		{"kernel.unprivileged_userns_clone", setting("kernel/unprivileged_userns_clone")},
+		{"kernel.apparmor_restrict_unprivileged_userns", setting("kernel/apparmor_restrict_unprivileged_userns")},
 		{"seccomp of this process", seccompMode()},
 	}
 }
@@ -37,6 +38,9 @@ func sysctl(path string) string {
 	b, _ := os.ReadFile("/proc/sys/" + path)
 	return strings.TrimSpace(string(b))
 }
+
+// setting shows a kernel setting.
+func setting(path string) string { return cmp.Or(sysctl(path), "not in this kernel") }
 
 func seccompMode() string {
 	switch keyed("/proc/self/status", "Seccomp") {

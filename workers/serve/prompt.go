@@ -69,6 +69,9 @@ func (m message) check(i int, calls map[string]bool) error {
 	default:
 		return refuse("has role %q, want system, user, assistant or tool", m.Role)
 	}
+	if m.Role == tokenizer.RoleUser && m.Content == "" {
+		return refuse("is a user's without content, want a text")
+	}
 	if len(m.ToolCalls) > 0 && m.Role != tokenizer.RoleAssistant {
 		return refuse("has tool_calls, which are the assistant's")
 	}

@@ -28,6 +28,7 @@ func TestWhatIsNotUnderstoodIsRefusedByName(t *testing.T) {
 		"null":               {"chat/completions", "null", "", "JSON object"},
 		"a list":             {"chat/completions", "[]", "", "the request is a JSON array, want an object"},
 		"list of messages":   {"chat/completions", `{"model": "tiny", "messages": "hi"}`, "messages", "messages is a JSON string, want a list"},
+		"no question":        {"chat/completions", chatBody("", `{"role": "user", "content": null}`), "messages", "messages[0] is a user's without content"},
 		"no model":           {"chat/completions", `{"messages": [` + user + `]}`, "model", "model is missing"},
 		"no JSON":            {"chat/completions", `{"model"`, "", "not one JSON object"},
 		"two objects":        {"chat/completions", chatBody("") + "{}", "", "after its JSON object"},

@@ -42,7 +42,11 @@ func Serve(ctx context.Context, out io.Writer, o Options) (err error) {
 	case ctx.Err() != nil:
 		return fault.ErrInterrupted
 	case err != nil:
-		return fault.Userf("no sandbox starts here: %w; `restar sandbox doctor` shows every layer", err)
+		less := ""
+		if o.Isolation == string(sandbox.TierA) {
+			less = ", --isolation B asks for less"
+		}
+		return fault.Userf("no sandbox starts here: %w; `restar sandbox doctor` shows every layer%s", err, less)
 	}
 	defer pool.Close()
 	s, err := service.New(o.service(pool, log, tel))

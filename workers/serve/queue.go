@@ -23,6 +23,9 @@ const longestAdvice = 60
 
 // admit takes n answers in, or says when to try again.
 func (q *queue) admit(n int) ([]*place, error) {
+	if n > q.most {
+		return nil, badRequest("", "the request asks for %d answers, at most %d may wait here at once; ask for fewer", n, q.most)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting+n > q.most {

@@ -16,10 +16,14 @@ func objective(alg rl.Algorithm) train.Objective {
 	}
 }
 
-// optimizer is AdamW at a constant rate after a linear warm-up (rStar2-Agent §5.1).
-func optimizer(rec Recipe) train.Optimizer {
+// optimizer is AdamW at a constant rate after a linear warm-up (rStar2-Agent §5.1). A stage may have a rate of its own.
+func optimizer(rec Recipe, stage string) train.Optimizer {
+	lr := rec.RL.LR
+	if i := stageIndex(rec, stage); i >= 0 && rec.Stages[i].LR != 0 {
+		lr = rec.Stages[i].LR
+	}
 	return train.Optimizer{
-		LR: rec.RL.LR, Beta1: rec.RL.Beta1, Beta2: rec.RL.Beta2, WeightDecay: rec.RL.Decay, ClipNorm: rec.RL.MaxGradNorm,
+		LR: lr, Beta1: rec.RL.Beta1, Beta2: rec.RL.Beta2, WeightDecay: rec.RL.Decay, ClipNorm: rec.RL.MaxGradNorm,
 		Schedule: train.Constant, WarmupSteps: rec.RL.Warmup,
 	}
 }

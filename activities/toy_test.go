@@ -36,7 +36,7 @@ rl: {learning_rate: 0.01}
 stages:
   - {name: one, steps: 4, prompts: 3, samples: 16, keep: 8, response_tokens: 400, turns: 3}
   - {name: two, steps: 2, prompts: 3, samples: 16, keep: 8, response_tokens: 400, turns: 3, reset_optimizer: true}
-  - {name: three, steps: 2, prompts: 3, samples: 4, keep: 2, response_tokens: 400, turns: 3}
+  - {name: three, steps: 2, prompts: 3, samples: 4, keep: 2, response_tokens: 400, turns: 3, learning_rate: 0.002}
 eval: {problems: 3, samples: 4, turns: 3, response_tokens: 400}
 checkpoint: {every_steps: 2, keep: 2}
 `

@@ -153,7 +153,7 @@ func (t *Trainer) apply(ctx context.Context, rec Recipe, h *holding, in TrainInp
 	if err := t.addReference(ctx, alg, h, in, &chosen.Batch); err != nil {
 		return TrainResult{}, err
 	}
-	m, err := train.Step(ctx, h.state, chosen.Batch, in.Step, objective(alg), optimizer(rec))
+	m, err := train.Step(ctx, h.state, chosen.Batch, in.Step, objective(alg), optimizer(rec, in.Stage))
 	if err != nil {
 		return TrainResult{}, fmt.Errorf("step %d of %s/%s: %w", in.Step, in.Run, in.Stage, err)
 	}

@@ -262,3 +262,12 @@ func TestARecipeThatRecomputesActivationsGivesTheSameBits(t *testing.T) {
 		t.Fatalf("%+v, want %+v by a trainer that recomputes", got, want)
 	}
 }
+
+func TestAStageMayHaveALearningRateOfItsOwn(t *testing.T) {
+	rec := toyRecipe(t)
+	for stage, want := range map[string]float64{"one": 0.01, "two": 0.01, "three": 0.002} {
+		if got := optimizer(rec, stage).LR; got != want {
+			t.Errorf("stage %s learns at %v, want %v", stage, got, want)
+		}
+	}
+}

@@ -123,6 +123,8 @@ type Stage struct {
 	ResponseTokens int    `yaml:"response_tokens" json:"response_tokens"`
 	Turns          int    `yaml:"turns" json:"turns"`
 	ResetOptimizer bool   `yaml:"reset_optimizer" json:"reset_optimizer"`
+	// LR is the stage's own learning rate; 0 is rl.learning_rate.
+	LR float64 `yaml:"learning_rate" json:"learning_rate,omitempty"`
 	// MaxAllCorrect ends the stage early once more than this share of its groups was all-correct over the last Window rounds:
 	// rStar2-Agent left its second stage at 0.7 (§4.3). 0 is off.
 	MaxAllCorrect float64 `yaml:"max_all_correct" json:"max_all_correct,omitempty"`

@@ -59,6 +59,7 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 		"kv heads":            {"num_key_value_heads: 1", "num_key_value_heads: 3", "num_key_value_heads"},
 		"no data":             {"generate: {problems: 40, held_out: 10, demonstrations: 100}", "decontamination_ngram: 8", "data"},
 		"clip":                {"rl: {", "rl: {clip_high: -0.5, ", "clip_high"},
+		"rate of a stage":     {"steps: 2,", "steps: 2, learning_rate: 3,", "learning_rate"},
 		"algorithm":           {"rl: {", "rl: {algorithm: ppo, ", "ppo"},
 		"contradiction":       {"rl: {", "rl: {algorithm: grpo, kl_refresh_steps: 5, ", "kl_refresh_steps"},
 		"no constant":         {"rl: {", "rl: {algorithm: dr-grpo, ", "loss_constant_tokens"},

@@ -163,6 +163,9 @@ func (s Stage) check(c *checks, at string, seen map[string]bool) {
 	c.that(s.Keep >= 2 && s.Keep <= s.Samples, at+"keep", s.Keep, fmt.Sprintf("2 to samples (%d)", s.Samples))
 	c.that(s.ResponseTokens >= 16 && s.ResponseTokens <= 1<<20, at+"response_tokens", s.ResponseTokens, "16 to 1048576")
 	c.that(s.Turns >= 1 && s.Turns < 4096, at+"turns", s.Turns, "1 to 4095")
+	if s.LR != 0 {
+		c.rate(at+"learning_rate", s.LR)
+	}
 	c.that(finite(s.MaxAllCorrect) && s.MaxAllCorrect >= 0 && s.MaxAllCorrect < 1, at+"max_all_correct", s.MaxAllCorrect, "0 (off) to below 1")
 	c.that(s.Window >= 0 && s.Window <= 1000, at+"window", s.Window, "0 to 1000 rounds")
 	c.that(s.Window == 0 || s.MaxAllCorrect > 0, at+"window", s.Window, "0 without max_all_correct")

@@ -44,7 +44,7 @@ func (a *Agent) RunAll(ctx context.Context, tasks []Task, m Many) (unfinished []
 	return unfinished, group.Wait()
 }
 
-// Unfinished is a trajectory that could not be brought to its end for now.
+// Unfinished is a trajectory that could not be brought to its end this time.
 type Unfinished struct {
 	Trajectory Trajectory // after its last recorded turn
 	Err        error      // an *InfraError, ErrOverdue, or what is wrong with the task; nil if it is finished

@@ -143,6 +143,10 @@ func (r *reinforcement) round(ctx workflow.Context) error {
 			break
 		}
 		earlier = append(earlier, this)
+		stop, err := r.Control.gate(ctx)
+		if err != nil || stop {
+			return err // the stage ends without the batch that is not full; the same run started again samples on from here
+		}
 	}
 	r.observe(chosen)
 	if chosen.Sequences == 0 {

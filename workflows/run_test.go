@@ -264,6 +264,30 @@ func TestDynamicSamplingGoesOnWithTheNextPromptsOfTheSamePolicy(t *testing.T) {
 	}
 }
 
+func TestAStopDuringDynamicSamplingIsHeededBetweenRounds(t *testing.T) {
+	w := &world{again: map[int]bool{}}
+	for round := 1; round < 50; round++ {
+		w.again[round] = true
+	}
+	env := newEnv(t, w)
+	var once sync.Once
+	w.onTrain = func() {
+		once.Do(func() {
+			env.UpdateWorkflow(UpdateStop, "stop-1", &testsuite.TestUpdateCallback{
+				OnAccept: func() {}, OnReject: func(err error) { t.Errorf("stop refused: %v", err) }, OnComplete: func(any, error) {},
+			})
+		})
+	}
+	env.ExecuteWorkflow(TrainingRun, RunInput{Run: "r", Recipe: testRecipe()})
+	var out RunResult
+	if err := env.GetWorkflowError(); err != nil || env.GetWorkflowResult(&out) != nil || !out.Stopped {
+		t.Errorf("result %+v, %v: want a stopped run", out, err)
+	}
+	if len(w.steps) != 1 || len(w.chosen) > 5 {
+		t.Errorf("%d steps and %d rounds, want one step and no round long after the stop", len(w.steps), len(w.chosen))
+	}
+}
+
 func TestARoundsUpdatesFollowEachOtherAsFarAsTheStageGoes(t *testing.T) {
 	w := &world{updates: 2}
 	env := newEnv(t, w)

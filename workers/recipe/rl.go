@@ -12,7 +12,7 @@ type RL struct {
 	MinPositive  int     `yaml:"min_positive" json:"min_positive"`
 	MinNegative  int     `yaml:"min_negative" json:"min_negative"`
 	EqualGroups  string  `yaml:"equal_groups" json:"equal_groups"`                 // reject, keep or refill
-	MaxRounds    int     `yaml:"max_rounds" json:"max_rounds"`                     // of one refilled batch; 0: no bound
+	MaxRounds    int     `yaml:"max_rounds" json:"max_rounds"`                     // of one refilled batch
 	Reward       string  `yaml:"reward" json:"reward"`                             // binary or signed
 	Overlong     string  `yaml:"overlong" json:"overlong"`                         // keep, soft or filter
 	OverlongRamp int     `yaml:"overlong_ramp_tokens" json:"overlong_ramp_tokens"` // of soft: where the penalty begins, before the stage's limit

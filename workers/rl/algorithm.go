@@ -43,7 +43,7 @@ type Algorithm struct {
 	MinPositive int // of a group, where they exist; 0 is off
 	MinNegative int
 	Equal       EqualGroups
-	MaxRounds   int // rollout rounds of one batch when Equal refills; 0 is no bound
+	MaxRounds   int // rollout rounds of one batch when Equal refills, else 0
 	Reward      RewardScale
 	Overlong    OverlongRule
 	Ramp        int // tokens before the limit from which OverlongSoft falls
@@ -106,6 +106,9 @@ func Preset(name string) (Algorithm, error) {
 	return a, nil
 }
 
+// maxRefills bounds the rounds of one batch: DAPO's own limit is 10, and one history holds the events of a hundred rounds.
+const maxRefills = 100
+
 // Check reports every parameter that is out of range or contradicts another.
 func (a Algorithm) Check() error {
 	var errs []error
@@ -119,7 +122,8 @@ func (a Algorithm) Check() error {
 	that(a.MinPositive >= 0 && a.MinNegative >= 0, "min_positive and min_negative are %d and %d, want 0 or more", a.MinPositive, a.MinNegative)
 	that(a.Selection != KeepAll || a.MinPositive+a.MinNegative == 0, "min_positive or min_negative is set and selection is %q, which selects nothing; set both to 0", a.Selection)
 	that(oneOf(a.Equal, RejectEqual, KeepEqual, RefillEqual), "equal_groups is %q, want %q, %q or %q", a.Equal, RejectEqual, KeepEqual, RefillEqual)
-	that(a.MaxRounds >= 0, "max_rounds is %d, want 0 (no bound) or more", a.MaxRounds)
+	that(a.MaxRounds >= 0, "max_rounds is %d, want 0 or more", a.MaxRounds)
+	that(a.Equal != RefillEqual || (a.MaxRounds >= 1 && a.MaxRounds <= maxRefills), "max_rounds is %d and equal_groups is %q, want 1 to %d: a policy without mixed groups would sample for ever", a.MaxRounds, a.Equal, maxRefills)
 	that(a.MaxRounds == 0 || a.Equal == RefillEqual, "max_rounds is %d and equal_groups is %q, want %q", a.MaxRounds, a.Equal, RefillEqual)
 	that(oneOf(a.Reward, BinaryReward, SignedReward), "reward is %q, want %q or %q", a.Reward, BinaryReward, SignedReward)
 	that(oneOf(a.Overlong, OverlongKeep, OverlongSoft, OverlongFilter), "overlong is %q, want %q, %q or %q", a.Overlong, OverlongKeep, OverlongSoft, OverlongFilter)

@@ -56,6 +56,7 @@ func TestTrap08PresetsDifferFromTheTableOfTheirPapersInNothing(t *testing.T) {
 func TestContradictoryParametersAreNamed(t *testing.T) {
 	for word, change := range map[string]func(a *Algorithm){
 		"max_rounds":          func(a *Algorithm) { a.MaxRounds = 3 },
+		"sample for ever":     func(a *Algorithm) { a.Equal = RefillEqual },
 		"overlong_ramp":       func(a *Algorithm) { a.Overlong = OverlongSoft },
 		"loss_constant":       func(a *Algorithm) { a.NormLength = 5 },
 		"kl_refresh":          func(a *Algorithm) { a.KLRefresh = 10 },

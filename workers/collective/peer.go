@@ -88,10 +88,11 @@ func (p *peer) swapMessages(serial uint32, patience time.Duration, message []byt
 func (p *peer) both(received error, sent <-chan error) error {
 	if received != nil {
 		_ = p.conn.Close()
-		_ = <-sent // it failed for the same reason
-		return received
 	}
-	return <-sent
+	if failed := <-sent; received == nil {
+		return failed
+	}
+	return received
 }
 
 func (p *peer) send(w io.Writer, serial uint32, message []byte) error {

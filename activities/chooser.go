@@ -157,7 +157,7 @@ func (c *chooser) addChosen(g group, kept []int) error {
 	if err != nil {
 		return err
 	}
-	advantages, degenerate, err := rl.Advantages(rewards, c.alg.Baseline)
+	advantages, degenerate, err := c.advantages(g, kept, rewards)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (c *chooser) addChosen(g group, kept []int) error {
 			c.out.Filtered++ // it counted in the group's mean
 			continue
 		}
-		if err := c.add(g, k, float32(advantages[i])); err != nil {
+		if err := c.add(g, k, advantages[i]); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (c *chooser) addCorrect(g group) error {
 		return err
 	}
 	for _, k := range kept {
-		if err := c.add(g, k, 1); err != nil {
+		if err := c.add(g, k, advantage{of: 1}); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (c *chooser) addCorrect(g group) error {
 }
 
 // add makes a trajectory a sequence of the batch. Tokens that the algorithm leaves out of the loss leave the mask.
-func (c *chooser) add(g group, sample int, advantage float32) error {
+func (c *chooser) add(g group, sample int, a advantage) error {
 	t := &g.all[sample]
 	mask, logProbs := t.Mask, t.LogProbs
 	if c.alg.EntropyTop < 1 {
@@ -210,7 +210,8 @@ func (c *chooser) add(g group, sample int, advantage float32) error {
 	}
 	last := len(c.chosen) - 1
 	c.chosen[last] = append(c.chosen[last], train.Sequence{
-		Ordinal: (g.ordinal-c.first)*c.stage.Samples + sample, IDs: t.IDs, Mask: mask, LogProbs: logProbs, Advantage: advantage,
+		Ordinal: (g.ordinal-c.first)*c.stage.Samples + sample, IDs: t.IDs, Mask: mask, LogProbs: logProbs,
+		Advantage: a.of, Advantages: a.each,
 	})
 	return nil
 }

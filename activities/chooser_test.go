@@ -144,3 +144,43 @@ func TestAReferenceIsTheStagesFirstPolicyOrTheLastRefresh(t *testing.T) {
 		}
 	}
 }
+
+// The oracle is the definition: normalise all step rewards of the group, then sum those that end at or after the token.
+func TestProcessSupervisionRewardsTheCallsOfEveryTurn(t *testing.T) {
+	c := choosing(t, "algorithm: deepseekmath, supervision: process", mixture(1))
+	all := c.groups[0].all
+	two := &all[0] // prompt 2, a turn of one token whose call fails, two tool tokens, a turn of one token that is right
+	two.IDs, two.Mask, two.LogProbs, two.Entropy = []int32{1, 2, 3, 4, 5, 6}, []uint8{0, 0, 1, 0, 0, 1}, []float32{0, 0, -1, 0, 0, -1}, make([]float32, 6)
+	two.Turns = []agent.Turn{
+		{Start: 2, End: 3, Finish: "stop", Calls: []agent.ToolOutcome{{Type: agent.ExecError}, {Type: agent.NotRun}}},
+		{Start: 5, End: 6, Finish: "stop"},
+	}
+	sequences := chosen(t, c)[0].Batch.Sequences
+	rewards := append([]float64{0, 1}, make([]float64, 15)...) // failed call, right answer, 15 wrong answers
+	mean, sq := 1./17, 0.
+	for _, r := range rewards {
+		sq += (r - mean) * (r - mean)
+	}
+	std := math.Sqrt(sq/16) + 1e-6
+	bad, good := -mean/std, (1-mean)/std
+	want := []float64{0, 0, bad + good, good, good, good}
+	for i, w := range want {
+		if got := float64(sequences[0].Advantages[i]); math.Abs(got-w) > 1e-6 {
+			t.Errorf("token %d has advantage %v, want %v", i, got, w)
+		}
+	}
+	if got := float64(sequences[1].Advantages[3]); math.Abs(got-bad) > 1e-6 {
+		t.Errorf("a wrong answer has advantage %v, want %v", got, bad)
+	}
+}
+
+func TestAGroupOfEqualStepsTeachesNothingUnderProcessSupervision(t *testing.T) {
+	b := chosen(t, choosing(t, "algorithm: deepseekmath, supervision: process", mixture(0)))[0]
+	for _, s := range b.Batch.Sequences {
+		for _, a := range s.Advantages {
+			if a != 0 {
+				t.Fatalf("sequence %d has advantage %v, want 0", s.Ordinal, a)
+			}
+		}
+	}
+}

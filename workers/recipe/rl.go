@@ -16,6 +16,7 @@ type RL struct {
 	Reward       string  `yaml:"reward" json:"reward"`                             // binary or signed
 	Overlong     string  `yaml:"overlong" json:"overlong"`                         // keep, soft or filter
 	OverlongRamp int     `yaml:"overlong_ramp_tokens" json:"overlong_ramp_tokens"` // of soft: where the penalty begins, before the stage's limit
+	Supervision  string  `yaml:"supervision" json:"supervision,omitempty"`         // outcome, or process: every turn's tool calls earn a reward too
 	Baseline     string  `yaml:"baseline" json:"baseline"`                         // mean-std or mean
 	LossNorm     string  `yaml:"loss_norm" json:"loss_norm"`                       // token-mean, sequence-mean or constant
 	LossConstant int     `yaml:"loss_constant_tokens" json:"loss_constant_tokens"` // of constant
@@ -58,6 +59,7 @@ func preset(name, selection string) RL {
 		r.MinPositive, r.MinNegative = releasedMinimum, releasedMinimum
 	}
 	r.EqualGroups, r.MaxRounds, r.Reward, r.Overlong, r.OverlongRamp = string(a.Equal), a.MaxRounds, string(a.Reward), string(a.Overlong), a.Ramp
+	r.Supervision = string(a.Supervision)
 	r.Baseline, r.LossNorm, r.LossConstant, r.Ratio = string(a.Baseline), string(a.Norm), a.NormLength, string(a.Ratio)
 	r.ClipLow, r.ClipHigh, r.DualClip, r.Updates = a.Clip.Low, a.Clip.High, a.Clip.Dual, a.Updates
 	r.KLWeight, r.KLEstimator, r.KLRefresh = a.KLBeta, string(a.KLEstimator), a.KLRefresh
@@ -74,6 +76,7 @@ func (r RL) Parameters() (rl.Algorithm, error) {
 	a.Selection, a.MinPositive, a.MinNegative = rl.Method(r.Selection), r.MinPositive, r.MinNegative
 	a.Equal, a.MaxRounds, a.Reward = rl.EqualGroups(r.EqualGroups), r.MaxRounds, rl.RewardScale(r.Reward)
 	a.Overlong, a.Ramp = rl.OverlongRule(r.Overlong), r.OverlongRamp
+	a.Supervision = rl.Supervision(r.Supervision)
 	a.Baseline, a.Norm, a.NormLength = rl.Baseline(r.Baseline), rl.LossNorm(r.LossNorm), r.LossConstant
 	a.Loss = rl.Loss{
 		Ratio: rl.RatioKind(r.Ratio), Clip: rl.Clip{Low: r.ClipLow, High: r.ClipHigh, Dual: r.DualClip},

@@ -183,9 +183,9 @@ func TestTrap14RefillIsBounded(t *testing.T) {
 func TestProcessSupervisionSumsNormalisedStepsFromBehind(t *testing.T) {
 	// Rewards 1, 0, 0, 1 over the group: mean 0.5, unbiased std 0.57735, so +-0.8660.
 	steps := [][]StepReward{{{1, 1}, {4, 0}}, {{0, 0}, {2, 1}}}
-	got, err := ProcessAdvantages(steps, []int{6, 3})
-	if err != nil {
-		t.Fatal(err)
+	got, degenerate, err := ProcessAdvantages(steps, []int{6, 3})
+	if err != nil || degenerate {
+		t.Fatal(degenerate, err)
 	}
 	const p = 0.8660239
 	want := [][]float64{{0, 0, -p, -p, -p, 0}, {0, p, p}}
@@ -196,7 +196,7 @@ func TestProcessSupervisionSumsNormalisedStepsFromBehind(t *testing.T) {
 			}
 		}
 	}
-	if _, err := ProcessAdvantages([][]StepReward{{{3, 1}, {2, 0}}}, []int{5}); err == nil {
+	if _, _, err := ProcessAdvantages([][]StepReward{{{3, 1}, {2, 0}}}, []int{5}); err == nil {
 		t.Error("descending step ends accepted")
 	}
 }

@@ -26,6 +26,15 @@ const (
 	SignedReward RewardScale = "signed" // +1 and -1 (DAPO Eq 7)
 )
 
+// Supervision says which rewards a group's advantages come from.
+type Supervision string
+
+// The kinds of supervision (DeepSeekMath §4.1.2 and §4.1.3).
+const (
+	OutcomeSupervision Supervision = "outcome" // one reward a rollout, the same advantage for all its tokens
+	ProcessSupervision Supervision = "process" // a reward a step too, and ProcessAdvantages
+)
+
 // OverlongRule says what happens to rollouts that ran out of tokens or turns.
 type OverlongRule string
 
@@ -47,6 +56,7 @@ type Algorithm struct {
 	Reward      RewardScale
 	Overlong    OverlongRule
 	Ramp        int // tokens before the limit from which OverlongSoft falls
+	Supervision Supervision
 	Baseline    Baseline
 	Norm        LossNorm
 	NormLength  int // the constant of ConstantNorm
@@ -60,7 +70,7 @@ type Algorithm struct {
 
 // grpo is the ground that all stand on.
 var grpo = Algorithm{
-	Name: "grpo", Selection: KeepAll, Equal: RejectEqual, Reward: BinaryReward, Overlong: OverlongKeep, Baseline: MeanStd, Norm: TokenMean,
+	Name: "grpo", Selection: KeepAll, Equal: RejectEqual, Reward: BinaryReward, Overlong: OverlongKeep, Supervision: OutcomeSupervision, Baseline: MeanStd, Norm: TokenMean,
 	Loss: Loss{Ratio: TokenRatio, Clip: Clip{Low: 0.2, High: 0.28}, KLEstimator: K3Estimator}, Updates: 1, EntropyTop: 1,
 }
 
@@ -128,6 +138,8 @@ func (a Algorithm) Check() error {
 	that(oneOf(a.Reward, BinaryReward, SignedReward), "reward is %q, want %q or %q", a.Reward, BinaryReward, SignedReward)
 	that(oneOf(a.Overlong, OverlongKeep, OverlongSoft, OverlongFilter), "overlong is %q, want %q, %q or %q", a.Overlong, OverlongKeep, OverlongSoft, OverlongFilter)
 	that((a.Overlong == OverlongSoft) == (a.Ramp > 0), "overlong is %q with overlong_ramp_tokens %d, want a positive ramp with %q and 0 without", a.Overlong, a.Ramp, OverlongSoft)
+	that(oneOf(a.Supervision, OutcomeSupervision, ProcessSupervision), "supervision is %q, want %q or %q", a.Supervision, OutcomeSupervision, ProcessSupervision)
+	that(a.Supervision != ProcessSupervision || a.Baseline == MeanStd && !a.Imitate, "supervision is %q with baseline %q and imitation %v, want baseline %q and no imitation: step rewards are normalised over the group", a.Supervision, a.Baseline, a.Imitate, MeanStd)
 	that(oneOf(a.Baseline, MeanStd, MeanOnly), "baseline is %q, want %q or %q", a.Baseline, MeanStd, MeanOnly)
 	that(oneOf(a.Norm, TokenMean, SequenceMean, ConstantNorm), "loss_norm is %q, want %q, %q or %q", a.Norm, TokenMean, SequenceMean, ConstantNorm)
 	that((a.Norm == ConstantNorm) == (a.NormLength > 0), "loss_norm is %q with loss_constant_tokens %d, want a positive one with %q and 0 without", a.Norm, a.NormLength, ConstantNorm)

@@ -11,9 +11,10 @@ type StepReward struct {
 // ProcessAdvantages is DeepSeekMath's process supervision (§4.1.3): step rewards are normalised by mean and standard
 // deviation over all steps of the whole group, and a token's advantage is the sum of the normalised rewards of the steps that
 // end at or after it. steps[i] are the steps of response i with ascending End, lengths[i] its token count.
-func ProcessAdvantages(steps [][]StepReward, lengths []int) ([][]float64, error) {
+// The group is degenerate, and every advantage 0, if all its steps earned the same.
+func ProcessAdvantages(steps [][]StepReward, lengths []int) (_ [][]float64, degenerate bool, err error) {
 	if len(steps) != len(lengths) {
-		return nil, fmt.Errorf("%d responses have steps but %d have lengths; the counts must agree", len(steps), len(lengths))
+		return nil, false, fmt.Errorf("%d responses have steps but %d have lengths; the counts must agree", len(steps), len(lengths))
 	}
 	var all []float64
 	for _, response := range steps {
@@ -21,18 +22,18 @@ func ProcessAdvantages(steps [][]StepReward, lengths []int) ([][]float64, error)
 			all = append(all, s.Reward)
 		}
 	}
-	normalised, _, err := Advantages(all, MeanStd)
+	normalised, degenerate, err := Advantages(all, MeanStd)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	out := make([][]float64, len(steps))
 	for i, response := range steps {
 		if out[i], err = suffixSums(response, normalised[:len(response)], lengths[i]); err != nil {
-			return nil, fmt.Errorf("response %d: %w", i, err)
+			return nil, false, fmt.Errorf("response %d: %w", i, err)
 		}
 		normalised = normalised[len(response):]
 	}
-	return out, nil
+	return out, degenerate, nil
 }
 
 func suffixSums(steps []StepReward, rewards []float64, length int) ([]float64, error) {

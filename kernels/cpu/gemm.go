@@ -55,6 +55,7 @@ type product struct {
 	c, a, b    []float32
 	size       kernels.Shape
 	lda, ldb   int  // words
+	ldc        int  // floats between rows of c; 0 means size.N
 	jump       int  // words between panels of b
 	jumpA      int  // words between groups of colChunk columns of a transposed a
 	transposed bool // a is stored [K,M]
@@ -162,21 +163,29 @@ func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
 		b.blockEmulated(w, p, m0, m1, j0, j1)
 		return
 	}
-	n := p.size.N
+	n, ldc := p.size.N, p.rowC()
 	for k0 := 0; k0 < p.size.K; k0 += inner {
 		t := p.tile(m0, m1, k0)
 		for j := j0; j < j1; j++ {
 			t.n = min(panel, n-j*panel)
 			t.b = unsafe.Pointer(&p.b[j*p.jump+p.innerB(k0)])
-			t.c = unsafe.Pointer(&p.c[m0*n+j*panel])
+			t.c = unsafe.Pointer(&p.c[m0*ldc+j*panel])
 			b.panel(p, &t, k0)
 		}
 	}
 }
 
+// rowC is the number of floats between rows of c.
+func (p *product) rowC() int {
+	if p.ldc > 0 {
+		return p.ldc
+	}
+	return p.size.N
+}
+
 // tile is what the panels of rows [m0, m1) and the inner block at k0 have in common.
 func (p *product) tile(m0, m1, k0 int) tile {
-	t := tile{lda: 4 * uintptr(p.lda), ldb: 4 * uintptr(p.ldb), ldc: 4 * uintptr(p.size.N), m: m1 - m0, k: min(inner, p.size.K-k0)}
+	t := tile{lda: 4 * uintptr(p.lda), ldb: 4 * uintptr(p.ldb), ldc: 4 * uintptr(p.rowC()), m: m1 - m0, k: min(inner, p.size.K-k0)}
 	if k0 > 0 || p.accumulate {
 		t.acc = 1
 	}
@@ -189,11 +198,14 @@ func (p *product) tile(m0, m1, k0 int) tile {
 }
 
 // innerB is how far into a panel of b the inner index k0, a multiple of inner, lies.
-func (p *product) innerB(k0 int) int {
+func (p *product) innerB(k0 int) int { return p.wordsB(k0) * p.ldb }
+
+// wordsB is the number of words of a column of b that the inner index k, even in a widened product, has passed.
+func (p *product) wordsB(k int) int {
 	if p.kind == widened {
-		k0 /= 2
+		return k / 2
 	}
-	return k0 * p.ldb
+	return k
 }
 
 // panel runs the micro-kernel of a tile.

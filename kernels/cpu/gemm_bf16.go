@@ -37,7 +37,7 @@ func (b *Backend) widenedPanel(p *product, t tile, k0 int) {
 
 // blockEmulated is block over widened copies of its operands.
 func (b *Backend) blockEmulated(w *worker, p *product, m0, m1, j0, j1 int) {
-	n, rows := p.size.N, m1-m0
+	n, ldc, rows := p.size.N, p.rowC(), m1-m0
 	for k0 := 0; k0 < p.size.K; k0 += inner {
 		t := p.tile(m0, m1, k0)
 		words := (t.k + 1) / 2
@@ -57,7 +57,7 @@ func (b *Backend) blockEmulated(w *worker, p *product, m0, m1, j0, j1 int) {
 		wide := w.buffer(widenedB, 2*words*panel)
 		t.ldb, t.b = 4*panel, unsafe.Pointer(&wide[0])
 		for j := j0; j < j1; j++ {
-			t.n, t.c = min(panel, n-j*panel), unsafe.Pointer(&p.c[m0*n+j*panel])
+			t.n, t.c = min(panel, n-j*panel), unsafe.Pointer(&p.c[m0*ldc+j*panel])
 			b.widenPanel(wide, p.b[j*p.jump+p.innerB(k0):], words, p.kind == paired)
 			if p.transposed {
 				b.panelCols(&t)

@@ -13,6 +13,7 @@ import (
 var shapes = []kernels.Shape{
 	{M: 1, N: 1, K: 1}, {M: 2, N: 33, K: 5}, {M: 13, N: 16, K: 7}, {M: 12, N: 32, K: 64}, {M: 25, N: 47, K: 31}, {M: 97, N: 100, K: 530}, {M: 50, N: 129, K: 300},
 	{M: 3, N: 20, K: 1100}, {M: 23, N: 63, K: 3}, {M: 11, N: 8, K: 9}, {M: 5, N: 0, K: 3}, {M: 4, N: 5, K: 0}, {M: 0, N: 5, K: 3}, {M: 96, N: 64, K: 70}, {M: 48, N: 70, K: 65},
+	{M: 1, N: 32, K: 9},
 }
 
 // chain is the product as the contract defines it, with the path's own multiply-add.

@@ -40,7 +40,7 @@ type rowProduct struct {
 func (p *rowProduct) run(_ *worker, i int) {
 	j := i * p.group
 	v := gemvArgs{a: unsafe.Pointer(&p.a[0]), b: unsafe.Pointer(&p.b[j*p.jump]), c: unsafe.Pointer(&p.c[j*panel]),
-		k: p.jump / panel, panels: min(p.group, p.whole-j), jump: 4 * p.jump}
+		k: p.wordsB(p.size.K), panels: min(p.group, p.whole-j), jump: 4 * p.jump}
 	if p.accumulate {
 		v.acc = 1
 	}

@@ -93,11 +93,14 @@ type HeadArgs struct {
 	Targets            View // int32 [Rows]
 	LogP, Entropy, LSE View // out [Rows], natural log
 	Scratch            View // HeadScratch floats
+	// Kept is room of any length for logits: HeadLogProbs leaves those of the first rows there, as many as fit, and HeadGrad computes only the
+	// others again. Absent when no gradient is wanted.
+	Kept View
 }
 
 // HeadGradArgs are the operands of HeadGrad: with p = softmax(logits), dlogits = Coef (onehot(target) - p).
 type HeadGradArgs struct {
-	HeadArgs      // LSE as HeadLogProbs wrote it
+	HeadArgs      // LSE and Kept as HeadLogProbs wrote them
 	Weights  View // [Vocab, Dim]: plain float32, or bfloat16 packed by PackNN
 	Coef     View // [Rows]: dL/dlogp; a row with 0, or without target, takes no part
 	DHidden  View // out [Rows, Dim]

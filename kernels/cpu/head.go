@@ -24,13 +24,28 @@ func logitRows(s *stream, rows, chunks int) int {
 
 // HeadScratch is room for the logits of a chunk, the hidden rows and their gradients, and the partial sums of the rows.
 func (b *Backend) HeadScratch(dim, vocab int) int {
-	return headRows * (min(vocab, headCols) + 2*dim + headChunks(vocab)*len(rowPart{}))
+	return headRows * (min(vocab, headCols) + line + 2*dim + headChunks(vocab)*len(rowPart{}))
 }
 
 type lossViews struct {
 	hidden, logp, entropy, lse, scratch []float32
 	logits                              product // of all rows
 	targets                             []int32
+	kept                                keptLogits
+}
+
+// keptLogits are the logits of the first rows, a chunk of columns after the other: [rows, columns of the chunk].
+type keptLogits struct {
+	logits      []float32
+	rows, vocab int
+}
+
+// chunk is the logits of rows [from, to) in a chunk of columns, of those that are kept.
+func (k *keptLogits) chunk(from, to, chunk int) []float32 {
+	from, to = min(from, k.rows), min(to, k.rows)
+	first := chunk * headCols
+	at, cols := k.rows*first, min(headCols, k.vocab-first)
+	return k.logits[at+from*cols : at+to*cols]
 }
 
 func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
@@ -40,6 +55,9 @@ func (s *stream) head(op string, b *Backend, a *kernels.HeadArgs) lossViews {
 		lse:     s.floats(op, "LSE", a.LSE, a.Rows),
 		targets: s.ints(op, "Targets", a.Targets, a.Rows),
 		scratch: s.atLeast(op, "Scratch", a.Scratch, b.HeadScratch(a.Dim, a.Vocab)),
+	}
+	if !a.Kept.Absent() {
+		v.kept = keptLogits{s.floats(op, "Kept", a.Kept, a.Kept.Len), min(a.Rows, a.Kept.Len/max(1, a.Vocab)), a.Vocab}
 	}
 	for r, t := range v.targets {
 		if int(t) >= a.Vocab {
@@ -101,8 +119,13 @@ func (v *lossViews) parts(r, chunks int) []float32 {
 func (b *Backend) headItem(w *worker, v *lossViews, from, to, chunk, block int) {
 	p, k, chunks := v.columns(chunk), v.logits.size.K, headChunks(v.logits.size.N)
 	cols := p.size.N
-	logits := w.buffer(0, (to-from)*cols)
+	kept := v.kept.chunk(from, to, chunk)
+	logits := kept
+	if len(kept) < (to-from)*cols {
+		logits = w.buffer(0, (to-from)*cols)
+	}
 	b.rowLogits(w, p, v.hidden[from*k:to*k], logits)
+	move(kept, logits)
 	for r := from; r < to; r++ {
 		row := logits[(r-from)*cols : (r-from+1)*cols]
 		part := b.rowPart(row)
@@ -156,9 +179,10 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 		for chunk := range headChunks(a.Vocab) {
 			p := v.columns(chunk)
 			cols, from := p.size.N, chunk*headCols
-			b.dLogits(st, p, &v, coef, block, hidden, d, from)
-			b.run(st, back.inner(grad, d, n, from, cols))
-			b.run(st, product{c: dw[from*a.Dim : (from+cols)*a.Dim], a: d, b: hidden, lda: cols, ldb: a.Dim, jump: panel, jumpA: colChunk,
+			p.ldc = cols + line // no multiple of 4 KiB, for the product that has these rows as its left operand
+			b.dLogits(st, p, &v, coef, block, hidden, d, chunk)
+			b.run(st, back.inner(grad, d, n, from, cols, p.ldc))
+			b.run(st, product{c: dw[from*a.Dim : (from+cols)*a.Dim], a: d, b: hidden, lda: p.ldc, ldb: a.Dim, jump: panel, jumpA: colChunk,
 				transposed: true, accumulate: true, size: kernels.Shape{M: cols, N: a.Dim, K: n}})
 		}
 		for i, r := range block {
@@ -180,22 +204,31 @@ func (s *stream) headWeights(b *Backend, a *kernels.HeadGradArgs) product {
 	return p
 }
 
-// inner is the part of a product of n rows whose inner index runs over [from, from+k); from is even. It continues the part before.
-func (p product) inner(c, a []float32, n, from, k int) product {
+// inner is the part of a product of n rows, lda apart, whose inner index runs over [from, from+k); from is even. It continues the part before.
+func (p product) inner(c, a []float32, n, from, k, lda int) product {
 	p.c, p.a, p.b = c, a, p.b[p.innerB(from):]
-	p.size.M, p.size.K, p.lda, p.accumulate = n, k, k, from > 0
+	p.size.M, p.size.K, p.lda, p.accumulate = n, k, lda, from > 0
 	return p
 }
 
-// dLogits is coef (onehot - softmax) of gathered rows, for the columns of p, the first of which is from.
-func (b *Backend) dLogits(st *stream, p product, v *lossViews, coef []float32, block []int, hidden, d []float32, from int) {
-	cols, k := p.size.N, p.size.K
+// dLogits is coef (onehot - softmax) of gathered rows, for a chunk of columns, whose product is p.
+func (b *Backend) dLogits(st *stream, p product, v *lossViews, coef []float32, block []int, hidden, d []float32, chunk int) {
+	cols, ld, k, first := p.size.N, p.ldc, p.size.K, chunk*headCols
 	st.rows(len(block), logitRows(st, len(block), 1), func(w *worker, i, to int) {
-		b.rowLogits(w, p, hidden[i*k:to*k], d[i*cols:to*cols])
+		again := i
+		for again < to && block[again] < v.kept.rows {
+			again++
+		}
+		if again < to {
+			b.rowLogits(w, p, hidden[again*k:to*k], d[again*ld:(to-1)*ld+cols])
+		}
 		for ; i < to; i++ {
-			row, r := d[i*cols:(i+1)*cols], block[i]
+			row, r := d[i*ld:i*ld+cols], block[i]
+			if i < again {
+				copy(row, v.kept.chunk(r, r+1, chunk))
+			}
 			b.probsGrad(row, v.lse[r], coef[r])
-			if t := int(v.targets[r]) - from; t >= 0 && t < cols {
+			if t := int(v.targets[r]) - first; t >= 0 && t < cols {
 				row[t] += coef[r]
 			}
 		}

@@ -58,9 +58,9 @@ func TestHeadLogProbsAndTheirGradientMatchTheOracle(t *testing.T) {
 
 // TestAHeadOfBfloat16HasTheBitsOfItsWidenedWeights: the oracle of float32 weights is then that of rounded ones too.
 func TestAHeadOfBfloat16HasTheBitsOfItsWidenedWeights(t *testing.T) {
-	const dim = 9
+	const dim = 33
 	onEveryPath(t, func(b *bench) {
-		for _, c := range []struct{ rows, vocab int }{{1, 2}, {7, 45}, {530, 61}, {3, 4099}} {
+		for _, c := range []struct{ rows, vocab int }{{1, 2}, {7, 45}, {530, 61}, {1, 4099}, {3, 4099}} {
 			hidden, head, coef := b.random(c.rows*dim), b.random(c.vocab*dim), b.random(c.rows)
 			for i, w := range head {
 				head[i] = widenBF16(roundBF16(w))
@@ -111,6 +111,49 @@ func TestTheFusedHeadHasTheBitsOfStoredLogits(t *testing.T) {
 					if !sameBits([]float32{logp[r], entropy[r], lse[r]}, []float32{row[target] - l, e, l}) {
 						b.t.Fatalf("%s, vocabulary %d, row %d: %v, %v, %v from the fused head, %v, %v, %v from stored logits",
 							o.name, c.vocab, r, logp[r], entropy[r], lse[r], row[target]-l, e, l)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestKeptLogitsChangeNoBitOfTheGradient: however many rows fit, and which rows count.
+func TestKeptLogitsChangeNoBitOfTheGradient(t *testing.T) {
+	const dim = 10
+	onEveryPath(t, func(b *bench) {
+		for _, o := range []operands{everyKind[0], everyKind[2]} {
+			for _, c := range []struct{ rows, vocab int }{{1, 4099}, {7, 45}, {30, 2049}, {513, 61}} {
+				hidden, head, coef := b.random(c.rows*dim), b.random(c.vocab*dim), b.random(c.rows)
+				targets := make([]int32, c.rows)
+				for r := range targets {
+					targets[r] = int32(b.r.IntN(c.vocab+1)) - 1
+				}
+				for r := 0; r < c.rows; r += 5 {
+					coef[r], targets[r] = 1, 0
+				}
+				for r := 3; r < c.rows; r += 4 {
+					coef[r] = 0
+				}
+				weights := b.view(head)
+				if o.packed == kernels.BF16 {
+					weights, _ = b.Halves(b.PackedLen(kernels.BF16, dim, c.vocab))
+					b.PackNN(b.s, weights, b.view(head), dim, c.vocab)
+				}
+				run := func(kept kernels.View) (out []float32) {
+					logp, entropy, dh, dw := poison(c.rows), poison(c.rows), poison(c.rows*dim), make([]float32, c.vocab*dim)
+					a := kernels.HeadArgs{Rows: c.rows, Dim: dim, Vocab: c.vocab, Hidden: b.view(hidden), Packed: b.right(o.packed, head, c.vocab, dim),
+						Targets: b.intView(targets), LogP: b.view(logp), Entropy: b.view(entropy), LSE: b.view(poison(c.rows)),
+						Scratch: b.view(poison(b.HeadScratch(dim, c.vocab))), Kept: kept}
+					b.HeadLogProbs(b.s, a)
+					b.HeadGrad(b.s, kernels.HeadGradArgs{HeadArgs: a, Weights: weights, Coef: b.view(coef), DHidden: b.view(dh), DWeights: b.view(dw)})
+					b.sync()
+					return slices.Concat(logp, entropy, dh, dw)
+				}
+				want := run(kernels.View{})
+				for _, rows := range []int{0, c.rows/2 + 1, c.rows, c.rows + 3} {
+					if !sameBits(run(b.view(poison(rows*c.vocab+c.vocab/2))), want) {
+						b.t.Errorf("%s, %d rows, vocabulary %d: the bits differ with room for the logits of %d rows", o.name, c.rows, c.vocab, rows)
 					}
 				}
 			}

@@ -22,8 +22,8 @@ func (b *Backend) packOperands(s *stream, p *product) {
 	if p.transposed {
 		m := p.size.M
 		groups := (m + colChunk - 1) / colChunk
-		dst, src := w.buffer(packedA, groups*colChunk*k), p.a
-		s.rows(k, packRowsItem, func(_ *worker, from, to int) { b.packCols(dst, src, from, to, m, colChunk*k) })
+		dst, src, ld := w.buffer(packedA, groups*colChunk*k), p.a, p.lda
+		s.rows(k, packRowsItem, func(_ *worker, from, to int) { b.packCols(dst, src, from, to, m, ld, colChunk*k) })
 		p.a, p.lda, p.jumpA = dst, colChunk, colChunk*k
 	}
 }
@@ -32,9 +32,11 @@ func (b *Backend) packOperands(s *stream, p *product) {
 // holds fewer lines than a tile has rows.
 func (p *product) aliased() bool { return !p.transposed && p.lda%1024 == 0 && p.size.M > 1 }
 
+// line is the number of words of a cache line.
+const line = 16
+
 // spreadRows copies a to where its rows share no set.
 func (p *product) spreadRows(s *stream) {
-	const line = 16 // words of a cache line
 	src, k, from := p.a, p.size.K, p.lda
 	ld := k + line
 	dst := s.worker().buffer(packedA, p.size.M*ld)
@@ -46,11 +48,11 @@ func (p *product) spreadRows(s *stream) {
 	p.a, p.lda = dst, ld
 }
 
-// packCols copies rows [from, to) of src[k,m] into groups of colChunk columns that are size floats apart. What is beyond the last
+// packCols copies rows [from, to) of src[k,m], ld apart, into groups of colChunk columns that are size floats apart. What is beyond the last
 // column is never read.
-func (b *Backend) packCols(dst, src []float32, from, to, m, size int) {
+func (b *Backend) packCols(dst, src []float32, from, to, m, ld, size int) {
 	for p := from; p < to; p++ {
-		row, at := src[p*m:(p+1)*m], p*colChunk
+		row, at := src[p*ld:p*ld+m], p*colChunk
 		if whole := m / colChunk; whole > 0 && b.isa == avx512 {
 			avx512CopyGroups(&dst[at], 4*uintptr(size), &row[0], whole)
 			row, at = row[whole*colChunk:], at+whole*size

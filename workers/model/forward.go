@@ -274,12 +274,20 @@ func (p *pass) headArgs(x kernels.View, packed Packed) kernels.HeadArgs {
 	}
 	t := p.i("targets", p.rows)
 	b.UploadInts(p.s, t, targets)
-	return kernels.HeadArgs{
+	a := kernels.HeadArgs{
 		Rows: p.rows, Dim: c.HiddenSize, Vocab: c.VocabSize, Hidden: hidden, Packed: p.m.packed.head, Targets: t,
 		LogP: p.f("logp", 0, p.rows), Entropy: p.f("entropy", 0, p.rows), LSE: p.f("headLSE", 0, p.rows),
 		Scratch: p.f("scratch", 0, b.HeadScratch(c.HiddenSize, c.VocabSize)),
 	}
+	if p.keep {
+		a.Kept = p.f("logits", 0, min(p.rows*c.VocabSize, keptLogits))
+	}
+	return a
 }
+
+// keptLogits bounds the logits that a pass keeps for its gradient, whatever its tokens and vocabulary: 64 MiB. A gradient without them costs a
+// fourth product of the head's size.
+const keptLogits = 1 << 24
 
 // logProbs runs the head and moves row t's result to the token it predicts, t+1.
 func (p *pass) logProbs(ctx context.Context, a kernels.HeadArgs) (logp, entropy []float32, err error) {

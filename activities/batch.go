@@ -32,6 +32,8 @@ type batch struct {
 	Duplicates    int     `json:"duplicates,omitempty"` // of the calls, those that repeat an earlier one of their trajectory
 	Calls         int     `json:"calls"`
 	CallErrors    int     `json:"call_errors"`
+	CorrectCalls  int     `json:"correct_calls,omitempty"`       // of the calls, those of correct samples
+	CorrectErrors int     `json:"correct_call_errors,omitempty"` // of these, errors
 	Truncated     int     `json:"truncated"`
 	Tokens        int64   `json:"tokens"`
 	Correct       int     `json:"correct"`
@@ -50,6 +52,8 @@ func (b *batch) observe(g []agent.Trajectory) {
 		b.CallErrors += c.CallErrors
 		b.Truncated += c.Truncated
 		b.Correct += c.Correct
+		b.CorrectCalls += c.Correct * c.Calls
+		b.CorrectErrors += c.Correct * c.CallErrors
 		b.Tokens += c.Tokens
 		b.Unknown += c.Unknown
 		b.Duplicates += g[i].Counts().Duplicates
@@ -91,6 +95,7 @@ func (b batch) metrics(in TrainInput, m train.Metrics) StepMetrics {
 		TruncatedShare: share(b.Truncated, b.Samples), ResponseTokens: float64(b.Tokens) / float64(max(b.Samples, 1)),
 		AllCorrect: b.AllCorrect, AllWrong: b.AllWrong, Groups: b.Groups, UnknownGroups: b.UnknownGroups, LostGroups: b.LostGroups,
 		UnknownShare: share(b.Unknown, b.Samples), DuplicateShare: share(b.Duplicates, b.Calls),
+		CorrectCalls: b.CorrectCalls, CorrectErrors: b.CorrectErrors,
 	}
 }
 

@@ -216,10 +216,12 @@ type StepMetrics struct {
 	AllCorrect     int     `json:"all_correct"`
 	AllWrong       int     `json:"all_wrong"`
 	Groups         int     `json:"groups"`
-	UnknownGroups  int     `json:"unknown_groups,omitempty"`  // left out whole, since a verdict in them is unknown
-	LostGroups     int     `json:"lost_groups,omitempty"`     // of these, for a sample that the infrastructure lost
-	UnknownShare   float64 `json:"unknown_share,omitempty"`   // of samples
-	DuplicateShare float64 `json:"duplicate_share,omitempty"` // of calls, those that repeat an earlier one of their trajectory
+	UnknownGroups  int     `json:"unknown_groups,omitempty"`      // left out whole, since a verdict in them is unknown
+	LostGroups     int     `json:"lost_groups,omitempty"`         // of these, for a sample that the infrastructure lost
+	UnknownShare   float64 `json:"unknown_share,omitempty"`       // of samples
+	DuplicateShare float64 `json:"duplicate_share,omitempty"`     // of calls, those that repeat an earlier one of their trajectory
+	CorrectCalls   int     `json:"correct_calls,omitempty"`       // in correct trajectories (rStar2-Agent Fig 4)
+	CorrectErrors  int     `json:"correct_call_errors,omitempty"` // of these
 	WeightsDigest  string  `json:"weights_digest"`
 }
 

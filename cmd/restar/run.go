@@ -18,6 +18,7 @@ started in --dir and end with the command. A run goes on from where it was when 
 		},
 	}
 	o.Register(cmd.Flags())
+	cmd.Flags().StringVar(&o.Curves, "curves", "", "file to write evaluations (pass@k and maj@k for every k) and figures of every step to, as JSON")
 	cmd.Flags().Float64Var(&o.RequireGain, "require-gain", 0, "points of held-out pass@1 that the run must gain; with less the command fails (0: no demand)")
 	return cmd
 }

@@ -79,9 +79,9 @@ func (f *Figures) add(t activities.Timings) {
 	}
 }
 
-// write puts the figures into a file as JSON.
-func (f Figures) write(path string) error {
-	body, err := json.MarshalIndent(f, "", "  ")
+// writeJSON puts figures into a file.
+func writeJSON(path string, v any) error {
+	body, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}

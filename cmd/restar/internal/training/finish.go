@@ -42,8 +42,13 @@ func finish(ctx context.Context, d *display.Display, s *session.Session, r recip
 		if err != nil {
 			return fmt.Errorf("figures of run %s: %w", o.Run, err)
 		}
-		if err := f.write(o.Figures); err != nil {
+		if err := writeJSON(o.Figures, f); err != nil {
 			return err
+		}
+	}
+	if o.Curves != "" {
+		if err := writeCurves(ctx, s, r, o); err != nil {
+			return fmt.Errorf("curves of run %s: %w", o.Run, err)
 		}
 	}
 	var text bytes.Buffer
@@ -82,6 +87,9 @@ func (o Options) outputs(r recipe.Recipe) []machine.Output {
 	}
 	if o.Figures != "" {
 		out = append(out, machine.Output{Path: o.Figures, Fix: "choose another file with --figures"})
+	}
+	if o.Curves != "" {
+		out = append(out, machine.Output{Path: o.Curves, Fix: "choose another file with --curves"})
 	}
 	return out
 }

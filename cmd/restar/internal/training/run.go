@@ -28,6 +28,7 @@ type Options struct {
 	Run         string // name; by default the recipe's
 	JSON        bool
 	Figures     string  // file for the run's figures, if any
+	Curves      string  // file for what the run learned over its steps, if any
 	RequireGain float64 // points of pass@1 that the run must gain to be a success; 0 demands nothing
 }
 

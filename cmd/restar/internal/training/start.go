@@ -86,17 +86,30 @@ func differ(run string, held, r recipe.Recipe) error {
 // duration is the time from a run's first start to its end: a run that was interrupted, or stopped and started again under
 // its name, is reported as a whole.
 func duration(ctx context.Context, c client.Client, run string) (time.Duration, error) {
-	id := workflows.RunID(run)
-	d, err := c.DescribeWorkflowExecution(ctx, id, "")
+	return since(ctx, c, run, workflows.RunID(run))
+}
+
+// since is the time from the first start of a run's workflow, its own or a child's, to the end of the run.
+func since(ctx context.Context, c client.Client, run, id string) (time.Duration, error) {
+	d, err := c.DescribeWorkflowExecution(ctx, workflows.RunID(run), "")
 	if err != nil {
-		return 0, fmt.Errorf("start and end of run %s: %w", run, err)
+		return 0, fmt.Errorf("end of run %s: %w", run, err)
 	}
-	info := d.GetWorkflowExecutionInfo()
-	began, ended := info.GetStartTime().AsTime(), info.GetCloseTime().AsTime()
+	began, err := firstStart(ctx, c, id)
+	return d.GetWorkflowExecutionInfo().GetCloseTime().AsTime().Sub(began), err
+}
+
+// firstStart is when a workflow began, over all executions under its id.
+func firstStart(ctx context.Context, c client.Client, id string) (time.Time, error) {
+	d, err := c.DescribeWorkflowExecution(ctx, id, "") // the newest; lists may lag behind it
+	if err != nil {
+		return time.Time{}, fmt.Errorf("start of %s: %w", id, err)
+	}
+	began := d.GetWorkflowExecutionInfo().GetStartTime().AsTime()
 	for token := []byte(nil); ; {
 		r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id), NextPageToken: token})
 		if err != nil {
-			return 0, fmt.Errorf("start of run %s: %w", run, err)
+			return time.Time{}, fmt.Errorf("start of %s: %w", id, err)
 		}
 		for _, e := range r.GetExecutions() {
 			if t := e.GetStartTime().AsTime(); t.Before(began) {
@@ -104,7 +117,7 @@ func duration(ctx context.Context, c client.Client, run string) (time.Duration, 
 			}
 		}
 		if token = r.GetNextPageToken(); len(token) == 0 {
-			return ended.Sub(began), nil
+			return began, nil
 		}
 	}
 }

@@ -10,7 +10,7 @@ ROOT  := $(CURDIR)
 CACHE := $(ROOT)/.cache
 RUN   ?= .run/quickstart
 
-.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine bench-sandbox soak-sandbox prerequisites check workflowcheck unit
+.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine bench-sandbox soak-sandbox learn learn-short prerequisites check workflowcheck unit
 
 quickstart: prerequisites build
 	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN) --figures .bench/quickstart.json
@@ -69,6 +69,16 @@ bench-sandbox: build
 # 20,000 hostile calls; nothing may be left of them.
 soak-sandbox: prerequisites
 	RESTAR_SOAK=20000 go test -count=1 -timeout 3h -v -run 'TestNothingSurvives$$' ./workers/sandbox
+
+# What is learned on real tool calls: GRPO-RoC beside the ablation without RoC and its relatives, several seeds. An interrupted
+# table goes on; runs belong to the commit of the learning code.
+learn: build
+	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
+	bin/restar-bench learn
+
+learn-short: build
+	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
+	bin/restar-bench learn --short
 
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...

@@ -1,0 +1,117 @@
+package learnbench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/goccy/go-yaml"
+)
+
+// shared are the parameters of the rl section that every algorithm has: those of the optimizer and of judging.
+var shared = []string{
+	"learning_rate", "warmup_steps", "weight_decay", "beta1", "beta2", "max_grad_norm", "temperature", "strict_answers", "verifier",
+}
+
+// base is the recipe that all runs derive from.
+type base struct {
+	dir  string // that its paths are relative to
+	body yaml.MapSlice
+}
+
+func readBase(path string) (base, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return base{}, fmt.Errorf("%w; give a recipe with --recipe", err)
+	}
+	b := base{}
+	if b.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
+		return b, err
+	}
+	if err := yaml.UnmarshalWithOptions(text, &b.body, yaml.UseOrderedMap()); err != nil {
+		return b, fmt.Errorf("recipe %s: %s", path, yaml.FormatError(err, false, true))
+	}
+	return b, nil
+}
+
+// derive writes the recipe of a run as YAML: the base with another seed, another rl section and what else the table changes. Its
+// paths are absolute, so that it may lie anywhere.
+func (b base) derive(p planned, a algorithm) ([]byte, error) {
+	out := b.absolute(nil, b.body).(yaml.MapSlice)
+	own, _ := get(out, "rl").(yaml.MapSlice)
+	rl := yaml.MapSlice{{Key: "algorithm", Value: p.Algorithm}}
+	for _, item := range own {
+		if item.Key != "algorithm" && (get(own, "algorithm") == p.Algorithm || slices.Contains(shared, item.Key.(string))) {
+			rl = append(rl, item)
+		}
+	}
+	out = set(out, "seed", p.Seed)
+	out = set(out, "rl", merged(rl, a.RL))
+	if eval, ok := get(out, "eval").(yaml.MapSlice); ok {
+		out = set(out, "eval", merged(eval, a.Eval))
+	}
+	stages, _ := get(out, "stages").([]any)
+	for i := range stages {
+		if stage, ok := stages[i].(yaml.MapSlice); ok {
+			stages[i] = merged(stage, a.Stages)
+		}
+	}
+	return yaml.Marshal(out)
+}
+
+// pathKeys are the keys of a recipe whose texts are paths of files, by their section.
+var pathKeys = map[string][]string{
+	"data": {"problems", "held_out", "demonstrations", "benchmarks"}, "model": {"from"}, "init": {"tokenizer"},
+}
+
+// absolute copies a value with the paths in it made absolute. at are the keys that lead to it.
+func (b base) absolute(at []string, v any) any {
+	switch v := v.(type) {
+	case yaml.MapSlice:
+		out := make(yaml.MapSlice, len(v))
+		for i, item := range v {
+			out[i] = yaml.MapItem{Key: item.Key, Value: b.absolute(append(slices.Clone(at), fmt.Sprint(item.Key)), item.Value)}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = b.absolute(at, v[i])
+		}
+		return out
+	case string:
+		if len(at) >= 2 && slices.Contains(pathKeys[at[len(at)-2]], at[len(at)-1]) && !filepath.IsAbs(v) {
+			return filepath.Join(b.dir, v)
+		}
+	}
+	return v
+}
+
+func get(m yaml.MapSlice, key string) any {
+	for _, item := range m {
+		if item.Key == key {
+			return item.Value
+		}
+	}
+	return nil
+}
+
+// set returns the map with one value, in its place or at the end.
+func set(m yaml.MapSlice, key string, value any) yaml.MapSlice {
+	out := slices.Clone(m)
+	for i := range out {
+		if out[i].Key == key {
+			out[i].Value = value
+			return out
+		}
+	}
+	return append(out, yaml.MapItem{Key: key, Value: value})
+}
+
+func merged(m, changes yaml.MapSlice) yaml.MapSlice {
+	for _, item := range changes {
+		m = set(m, item.Key.(string), item.Value)
+	}
+	return m
+}

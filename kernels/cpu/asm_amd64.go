@@ -219,6 +219,18 @@ func avx2Widen(even, odd, src *float32, words int)
 func avx512Rotate(out, x, cos, sin *float32, half, blocks int, sign, factor float32)
 
 //go:noescape
+func avx512NormHeads(v *headGroup)
+
+//go:noescape
+func avx512NormHeadsGrad(v *headGroup)
+
+//go:noescape
+func avx512AddHeads(dst, src *float32, rows, outer, inner int, width, jump uintptr)
+
+//go:noescape
+func avx512NormWeightSums(dw, dy, x, rstd *float32, rows int, stride uintptr)
+
+//go:noescape
 func avx512SumSquares(x *float32, blocks int, acc *[lanes]float64)
 
 //go:noescape

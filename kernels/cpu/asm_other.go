@@ -43,3 +43,8 @@ func avx512TripleFold(_, _, _ *float32, _ int) float32          { panic("no asse
 func asmWiden(_ isa, _, _, _ *float32, _ int) { panic("no assembly") }
 
 func avx512Rotate(_, _, _, _ *float32, _, _ int, _, _ float32) { panic("no assembly") }
+
+func avx512NormHeads(*headGroup)                                 { panic("no assembly") }
+func avx512NormHeadsGrad(*headGroup)                             { panic("no assembly") }
+func avx512AddHeads(_, _ *float32, _, _, _ int, _, _ uintptr)    { panic("no assembly") }
+func avx512NormWeightSums(_, _, _, _ *float32, _ int, _ uintptr) { panic("no assembly") }

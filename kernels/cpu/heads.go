@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/restar-rl/restar/kernels"
 )
@@ -60,11 +61,70 @@ func queryAt(g kernels.Geometry, rows, r, h int) int {
 	return ((h/n*rows+r)*n + h%n) * g.Dim
 }
 
+// headGroup is the argument of the assembly that normalises and rotates heads that lie side by side: those of a row of x, whose other sides
+// lie jump bytes apart. Its kernels do what headRow and headRowGrad do head by head.
+type headGroup struct {
+	x, w, cos, sin, out unsafe.Pointer
+	heads, groups       int     // groups of 16 floats of a head
+	jump, half          uintptr // bytes
+	dim, eps            float32
+	sign, factor        float32 // of the rotation
+	dx                  unsafe.Pointer
+}
+
+// vectorised reports whether heads go to assembly.
+func (b *Backend) vectorised(v *headViews, dim int) bool {
+	return b.isa == avx512 && v.wq != nil && dim%lanes == 0
+}
+
+// group is the heads of one kind of row r from head h on; sign is that of their rotation.
+func (v *headViews) group(a *kernels.HeadsArgs, r, h, heads int, sign float32) headGroup {
+	g := a.Geometry
+	cos, sin := v.angles(r, g.Dim)
+	q := headGroup{x: unsafe.Pointer(&v.qkv[r*g.QKV()+h*g.Dim]), w: unsafe.Pointer(&v.wk[0]), cos: unsafe.Pointer(&cos[0]), sin: unsafe.Pointer(&sin[0]),
+		heads: heads, groups: g.Dim / lanes, jump: 4 * uintptr(a.Rows*g.Dim), half: 2 * uintptr(g.Dim), dim: float32(g.Dim), eps: a.Eps, sign: sign, factor: 1}
+	if h < g.Heads {
+		q.w, q.jump, q.factor = unsafe.Pointer(&v.wq[0]), 4*uintptr(g.Dim), queryScale(g.Dim)
+	}
+	return q
+}
+
+// headGroups normalises and rotates the heads of a row.
+func (b *Backend) headGroups(a *kernels.HeadsArgs, v *headViews, r int, q, k []float32) {
+	g := a.Geometry
+	for h := 0; h < g.Heads; h += g.Group() {
+		x := v.group(a, r, h, g.Group(), 1)
+		x.out = unsafe.Pointer(&q[queryAt(g, a.Rows, r, h)])
+		avx512NormHeads(&x)
+	}
+	x := v.group(a, r, g.Heads, g.KVHeads, 1)
+	x.out = unsafe.Pointer(&k[r*g.Dim])
+	avx512NormHeads(&x)
+}
+
+// headGroupsGrad is the gradient of headGroups; see headRowGrad.
+func (b *Backend) headGroupsGrad(a *kernels.HeadsArgs, v *headViews, r int, dq, dk, drow []float32) {
+	g := a.Geometry
+	for h := 0; h < g.Heads; h += g.Group() {
+		x := v.group(a, r, h, g.Group(), -1)
+		x.out, x.dx = unsafe.Pointer(&dq[queryAt(g, a.Rows, r, h)]), unsafe.Pointer(&drow[h*g.Dim])
+		avx512NormHeadsGrad(&x)
+	}
+	x := v.group(a, r, g.Heads, g.KVHeads, -1)
+	x.out, x.dx = unsafe.Pointer(&dk[r*g.Dim]), unsafe.Pointer(&drow[g.Heads*g.Dim])
+	avx512NormHeadsGrad(&x)
+}
+
 func (b *Backend) headRow(a *kernels.HeadsArgs, v *headViews, r int, q, k, vv, tmp []float32) {
 	g := a.Geometry
 	cos, sin := v.angles(r, g.Dim)
 	row := v.qkv[r*g.QKV() : (r+1)*g.QKV()]
-	for h := range g.Heads + g.KVHeads {
+	heads := g.Heads + g.KVHeads
+	if b.vectorised(v, g.Dim) {
+		b.headGroups(a, v, r, q, k)
+		heads = 0
+	}
+	for h := range heads {
 		x, w, out := row[h*g.Dim:(h+1)*g.Dim], v.wk, k
 		at, factor := ((h-g.Heads)*a.Rows+r)*g.Dim, float32(1)
 		if h < g.Heads {
@@ -116,6 +176,11 @@ func (b *Backend) HeadsGrad(s kernels.Stream, a kernels.HeadsGradArgs) {
 }
 
 func (b *Backend) sumHeads(dw, terms []float32, g kernels.Geometry, rows, heads int) {
+	if b.isa == avx512 && g.Dim%lanes == 0 && rows > 0 {
+		head := 4 * uintptr(g.Dim)
+		avx512AddHeads(&dw[0], &terms[0], rows, g.KVHeads, g.Group(), head, head*uintptr(rows*g.Group()))
+		return
+	}
 	for r := range rows {
 		for h := range heads {
 			at := queryAt(g, rows, r, h)
@@ -128,7 +193,12 @@ func (b *Backend) headRowGrad(a *kernels.HeadsArgs, v *headViews, r int, dq, dk,
 	g := a.Geometry
 	cos, sin := v.angles(r, g.Dim)
 	row, drow := v.qkv[r*g.QKV():(r+1)*g.QKV()], out[r*g.QKV():(r+1)*g.QKV()]
-	for h := range g.Heads + g.KVHeads {
+	heads := g.Heads + g.KVHeads
+	if b.vectorised(v, g.Dim) {
+		b.headGroupsGrad(a, v, r, dq, dk, drow)
+		heads = 0
+	}
+	for h := range heads {
 		x, dx := row[h*g.Dim:(h+1)*g.Dim], drow[h*g.Dim:(h+1)*g.Dim]
 		d, w, factor := dq, v.wq, queryScale(g.Dim)
 		at := queryAt(g, a.Rows, r, h)

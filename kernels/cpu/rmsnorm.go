@@ -60,6 +60,10 @@ func (b *Backend) RMSNormWeightGrad(s kernels.Stream, dw, dy, x, rstd kernels.Vi
 		return
 	}
 	st.rows(dim, 4*lanes, func(_ *worker, from, to int) {
+		if to-from == 4*lanes && rows > 0 && b.isa == avx512 {
+			avx512NormWeightSums(&w[from], &g[from], &xx[from], &rr[0], rows, 4*uintptr(dim))
+			return
+		}
 		for r := range rows {
 			b.normWeightGrad(w[from:to], g[r*dim+from:r*dim+to], xx[r*dim+from:r*dim+to], rr[r])
 		}

@@ -46,6 +46,7 @@ func generateBF16(a *asm) string {
 	a.packing()
 	a.sums()
 	a.rotate()
+	a.heads()
 	return a.out.String()
 }
 

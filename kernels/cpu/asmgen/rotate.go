@@ -14,6 +14,19 @@ func (a *asm) rotate() {
 	a.op("VMULPS Y15, Y3, Y3") // s
 	a.op("VMOVUPS (SI), Y0")
 	a.op("VMOVUPS (SI)(R10*4), Y1")
+	a.rotation()
+	a.op("VMOVUPS Y0, (DX)")
+	a.op("VMOVUPS Y1, (DX)(R10*4)")
+	for _, p := range []string{"SI", "DX", "R8", "R9"} {
+		a.op("ADDQ $32, %s", p)
+	}
+	a.op("DECQ CX")
+	a.op("JNZ %s", l)
+	a.ret()
+}
+
+// rotation turns the pairs in Y0 and Y1 by the angles whose cosines and sines are in Y2 and Y3.
+func (a *asm) rotation() {
 	a.op("VMULPS Y3, Y1, Y4")
 	a.op("VMULPS Y3, Y0, Y5")
 	for i := range 6 {
@@ -23,12 +36,4 @@ func (a *asm) rotate() {
 	a.op("VFMADD213PD Z21, Z18, Z17") // y c + x s
 	a.op("VCVTPD2PS Z16, Y0")
 	a.op("VCVTPD2PS Z17, Y1")
-	a.op("VMOVUPS Y0, (DX)")
-	a.op("VMOVUPS Y1, (DX)(R10*4)")
-	for _, p := range []string{"SI", "DX", "R8", "R9"} {
-		a.op("ADDQ $32, %s", p)
-	}
-	a.op("DECQ CX")
-	a.op("JNZ %s", l)
-	a.ret()
 }

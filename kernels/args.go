@@ -105,4 +105,5 @@ type HeadGradArgs struct {
 	Coef     View // [Rows]: dL/dlogp; a row with 0, or without target, takes no part
 	DHidden  View // out [Rows, Dim]
 	DWeights View // += [Vocab, Dim], rows ascending
+	Begin    bool // DWeights begins at +0 and not at its old value
 }

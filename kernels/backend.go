@@ -34,9 +34,9 @@ type Products interface {
 	GemmNN(s Stream, c, a, b View, size Shape, accumulate bool)
 	// GemmTN: c[M,N] = a[K,M]^T b[K,N] of float32. The gradient of a linear layer's weights; K runs over tokens.
 	GemmTN(s Stream, c, a, b View, size Shape, accumulate bool)
-	// GemmTNRounded: c[M,N] += a[K,M]^T b[K,N] of rounded rows. Sequence i is the tokens [row[i], row[i+1]), row[0] = 0 and the last is K:
+	// GemmTNRounded: c[M,N] = a[K,M]^T b[K,N] of rounded rows. Sequence i is the tokens [row[i], row[i+1]), row[0] = 0 and the last is K:
 	// pairs are of tokens of one sequence, counted from its start, so that a sequence's part of the sum has the same bits in any company.
-	GemmTNRounded(s Stream, c, a, b View, size Shape, row []int)
+	GemmTNRounded(s Stream, c, a, b View, size Shape, row []int, accumulate bool)
 }
 
 // Rounding makes bfloat16 operands of products. Rounding is to nearest, ties to even; a NaN stays one. Wherever an operation

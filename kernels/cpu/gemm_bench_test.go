@@ -127,5 +127,5 @@ func (b *Backend) gemmOnce(p kernels.Precision, threads int, z gemmBench) func()
 		return func() { b.GemmTN(s, c, a, r, z.Shape, true) }
 	}
 	left, right := alloc(t, b.RoundedLen(z.K, z.M)), alloc(t, b.RoundedLen(z.K, z.N))
-	return func() { b.GemmTNRounded(s, c, left, right, z.Shape, []int{0, z.K}) }
+	return func() { b.GemmTNRounded(s, c, left, right, z.Shape, []int{0, z.K}, true) }
 }

@@ -116,10 +116,10 @@ func widenCols(dst []float32, src unsafe.Pointer, stride uintptr, words, cols in
 }
 
 // GemmTNRounded packs the pairs of both operands and multiplies them.
-func (b *Backend) GemmTNRounded(s kernels.Stream, c, a, m kernels.View, z kernels.Shape, row []int) {
+func (b *Backend) GemmTNRounded(s kernels.Stream, c, a, m kernels.View, z kernels.Shape, row []int, accumulate bool) {
 	st, op := s.(*stream), "GemmTNRounded"
 	x, y := st.halves(op, "a", a, b.RoundedLen(z.K, z.M)), st.halves(op, "b", m, b.RoundedLen(z.K, z.N))
-	p := product{kind: paired, c: st.floats(op, "c", c, z.M*z.N), lda: colChunk, ldb: panel, transposed: true, accumulate: true}
+	p := product{kind: paired, c: st.floats(op, "c", c, z.M*z.N), lda: colChunk, ldb: panel, transposed: true, accumulate: accumulate}
 	if len(row) == 0 || row[0] != 0 || row[len(row)-1] != z.K {
 		st.fail("%s: sequences at %v do not cover %d tokens", op, row, z.K)
 	}

@@ -97,17 +97,25 @@ func TestARoundedGradientOfWeightsIsAChainOfPairsWithinEachSequence(t *testing.T
 			}
 			got, want := append([]float32(nil), old...), old
 			x, y := b.rounded(a, z.K, z.M), b.rounded(w, z.K, z.N)
-			b.GemmTNRounded(b.s, b.view(got), x, y, z, rows)
+			b.GemmTNRounded(b.s, b.view(got), x, y, z, rows, true)
 			pieces := append([]float32(nil), old...)
 			for i := range len(rows) - 1 {
 				from, k := rows[i], rows[i+1]-rows[i]
 				one := kernels.Shape{M: z.M, N: z.N, K: k}
 				want = pairChain(b, one, func(i, p int) float32 { return a[(from+p)*z.M+i] }, func(j, p int) float32 { return w[(from+p)*z.N+j] }, want)
-				b.GemmTNRounded(b.s, b.view(pieces), x.Slice(from*even(z.M), (from+k)*even(z.M)), y.Slice(from*even(z.N), (from+k)*even(z.N)), one, []int{0, k})
+				b.GemmTNRounded(b.s, b.view(pieces), x.Slice(from*even(z.M), (from+k)*even(z.M)), y.Slice(from*even(z.N), (from+k)*even(z.N)), one, []int{0, k}, true)
 			}
 			b.sync()
 			if !sameBits(got, want) {
 				b.t.Errorf("%+v in sequences at %v: not the chain's bits", z, rows)
+			}
+			fresh := poison(z.M * z.N)
+			b.GemmTNRounded(b.s, b.view(fresh), x, y, z, rows, false)
+			from := make([]float32, z.M*z.N)
+			b.GemmTNRounded(b.s, b.view(from), x, y, z, rows, true)
+			b.sync()
+			if !sameBits(fresh, from) {
+				b.t.Errorf("%+v: a product that does not accumulate differs from one on top of zeros", z)
 			}
 			if !sameBits(pieces, want) {
 				b.t.Errorf("%+v sequence by sequence: not the bits of one product", z)

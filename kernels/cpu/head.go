@@ -169,8 +169,11 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 			rows = append(rows, r)
 		}
 	}
+	if len(rows) == 0 && a.Begin {
+		clear(dw)
+	}
 	for block := range slices.Chunk(rows, headRows) {
-		n := len(block)
+		n, first := len(block), block[0] == rows[0]
 		hidden, rest := v.scratch[:n*a.Dim], v.scratch[headRows*a.Dim:]
 		grad, d := rest[:n*a.Dim], rest[headRows*a.Dim:]
 		for i, r := range block {
@@ -183,7 +186,7 @@ func (b *Backend) HeadGrad(s kernels.Stream, a kernels.HeadGradArgs) {
 			b.dLogits(st, p, &v, coef, block, hidden, d, chunk)
 			b.run(st, back.inner(grad, d, n, from, cols, p.ldc))
 			b.run(st, product{c: dw[from*a.Dim : (from+cols)*a.Dim], a: d, b: hidden, lda: p.ldc, ldb: a.Dim, jump: panel, jumpA: colChunk,
-				transposed: true, accumulate: true, size: kernels.Shape{M: cols, N: a.Dim, K: n}})
+				transposed: true, accumulate: !a.Begin || !first, size: kernels.Shape{M: cols, N: a.Dim, K: n}})
 		}
 		for i, r := range block {
 			copy(dh[r*a.Dim:(r+1)*a.Dim], grad[i*a.Dim:])

@@ -171,19 +171,19 @@ func TestRowsOfTheHeadKeepTheirBitsInAnyCompany(t *testing.T) {
 		for r := range targets {
 			targets[r] = int32(b.r.IntN(vocab))
 		}
-		run := func(from, to int, dw []float32) []float32 {
+		run := func(from, to int, dw []float32, begin bool) []float32 {
 			n := to - from
 			a := kernels.HeadArgs{Rows: n, Dim: dim, Vocab: vocab, Hidden: b.view(hidden[from*dim : to*dim]), Packed: packed, Targets: b.intView(targets[from:to]),
 				LogP: b.view(poison(n)), Entropy: b.view(poison(n)), LSE: b.view(poison(n)), Scratch: b.view(poison(b.HeadScratch(dim, vocab)))}
 			b.HeadLogProbs(b.s, a)
 			dh := poison(n * dim)
-			b.HeadGrad(b.s, kernels.HeadGradArgs{HeadArgs: a, Weights: b.view(head), Coef: b.view(coef[from:to]), DHidden: b.view(dh), DWeights: b.view(dw)})
+			b.HeadGrad(b.s, kernels.HeadGradArgs{HeadArgs: a, Weights: b.view(head), Coef: b.view(coef[from:to]), DHidden: b.view(dh), DWeights: b.view(dw), Begin: begin})
 			b.sync()
 			return dh
 		}
-		all, parts := make([]float32, vocab*dim), make([]float32, vocab*dim)
-		want := run(0, rows, all)
-		got := append(append(run(0, 1, parts), run(1, 513, parts)...), run(513, rows, parts)...)
+		all, parts := make([]float32, vocab*dim), poison(vocab*dim)
+		want := run(0, rows, all, false)
+		got := append(append(run(0, 1, parts, true), run(1, 513, parts, false)...), run(513, rows, parts, false)...)
 		if !sameBits(got, want) || !sameBits(parts, all) {
 			b.t.Error("three calls over consecutive rows differ from one call over all")
 		}

@@ -269,3 +269,48 @@ func TestBlockBytesIsTheMemoryOfABlock(t *testing.T) {
 		}
 	}
 }
+
+// TestAGradientAddsToTheSameBitsWhetherItsMemoryIsNewOrUsed: a used gradient begins anew without being cleared, and adds only the rows of a
+// tied embedding that were met.
+func TestAGradientAddsToTheSameBitsWhetherItsMemoryIsNewOrUsed(t *testing.T) {
+	inEveryNumerics(t, func(t *testing.T, b *cpu.Backend, p Precision) {
+		cases := everyFamily()
+		cases["even"] = even()
+		for name, c := range cases {
+			m := mustModel(t, b, c, WithPrecision(p))
+			half := func(lp, _ []float32) ([]float32, error) {
+				out := make([]float32, len(lp))
+				for i := range out {
+					out[i] = 0.5
+				}
+				return out, nil
+			}
+			add := func(g *Gradient, p Packed) {
+				if err := m.Backward(t.Context(), nil, p, half, g); err != nil {
+					t.Fatal(err)
+				}
+			}
+			one, two, other := Pack(ids(1, 9, 53)), Pack(ids(2, 30, 53)), Pack(ids(3, 20, 53))
+			sum := func(left, right, none *Gradient) []Tensor {
+				add(left, one)
+				add(right, two)
+				left.Add(right)
+				left.Add(none)
+				none.Add(left)
+				return none.Tensors()
+			}
+			want := sum(NewGradient(m), NewGradient(m), NewGradient(m))
+			used := [3]*Gradient{NewGradient(m), NewGradient(m), NewGradient(m)}
+			for _, g := range used {
+				add(g, other)
+				g.Tensors()
+				g.Zero()
+			}
+			for k, ts := range sum(used[0], used[1], used[2]) {
+				if i := sameBits(ts.Data, want[k].Data); i >= 0 {
+					t.Errorf("%s: %s[%d] is %v in used memory, %v in new", name, ts.Name, i, ts.Data[i], want[k].Data[i])
+				}
+			}
+		}
+	})
+}

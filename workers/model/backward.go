@@ -34,6 +34,7 @@ func (m *Model) Backward(ctx context.Context, ws *Workspace, packed Packed,
 	if len(c) != p.rows {
 		return fmt.Errorf("coef returned %d values for %d tokens", len(c), p.rows)
 	}
+	g.begin(p.s)
 	dx := p.headGrad(a, x, c, g)
 	for l := m.Config.Layers - 1; l >= 0; l-- {
 		if err := ctx.Err(); err != nil {
@@ -45,8 +46,15 @@ func (m *Model) Backward(ctx context.Context, ws *Workspace, packed Packed,
 		p.mlpGrad(l, dx, g)
 		p.attentionGrad(l, dx, kv, g)
 	}
+	if g.scattered != nil {
+		g.touched.mark(packed.IDs)
+	}
 	m.backend.EmbeddingGrad(p.s, g.embedding, dx, p.ids, p.rows, m.Config.HiddenSize)
-	return p.sync(ctx)
+	if err := p.sync(ctx); err != nil {
+		return err
+	}
+	g.fresh = false
+	return nil
 }
 
 // headGrad returns the gradient of the residual stream x after the last layer.
@@ -58,7 +66,7 @@ func (p *pass) headGrad(a kernels.HeadArgs, x kernels.View, coef []float32, g *G
 		b.Upload(p.s, shifted.Slice(0, n-1), coef[1:])
 	}
 	dh := p.f("dh", 0, n*d)
-	b.HeadGrad(p.s, kernels.HeadGradArgs{HeadArgs: a, Weights: p.m.packed.backHead, Coef: shifted, DHidden: dh, DWeights: g.tensors.head})
+	b.HeadGrad(p.s, kernels.HeadGradArgs{HeadArgs: a, Weights: p.m.packed.backHead, Coef: shifted, DHidden: dh, DWeights: g.tensors.head, Begin: g.fresh})
 	dx := p.f("dx", 0, n*d)
 	b.Clear(p.s, dx)
 	p.normGrad(dx, dh, x, p.f("rstd", 0, n), p.m.weights.norm, g.tensors.norm)
@@ -95,14 +103,14 @@ func (p *pass) addBiasGrad(dbias, dy kernels.View, dim int) {
 	}
 }
 
-// weightGrad adds dy^T x to the gradient of weights [n,k]; dy[rows,n] and x[rows,k] are operands.
-func (p *pass) weightGrad(dw, dy, x kernels.View, n, k int) {
+// weightGrad adds dy^T x to the gradient of weights [n,k], or begins it; dy[rows,n] and x[rows,k] are operands.
+func (p *pass) weightGrad(g *Gradient, dw, dy, x kernels.View, n, k int) {
 	size := kernels.Shape{M: n, N: k, K: p.rows}
 	if p.m.precision == PrecisionFP32 {
-		p.m.backend.GemmTN(p.s, dw, dy, x, size, true)
+		p.m.backend.GemmTN(p.s, dw, dy, x, size, !g.fresh)
 		return
 	}
-	p.m.backend.GemmTNRounded(p.s, dw, dy, x, size, p.spans.Row)
+	p.m.backend.GemmTNRounded(p.s, dw, dy, x, size, p.spans.Row, !g.fresh)
 }
 
 // inputGrad returns dy w for weights [n,k] and an operand dy[rows,n], in a named buffer.
@@ -119,11 +127,11 @@ func (p *pass) mlpGrad(l int, dx kernels.View, g *Gradient) {
 	mid, gateUp := p.kept("mid", l, n*d), p.kept("gateUp", l, 2*n*ff)
 	p.addBiasGrad(dw.downBias, dx, d)
 	dy := p.rounded("dy", dx, d)
-	p.weightGrad(dw.down, dy, p.activateAgain(l, gateUp), d, ff)
+	p.weightGrad(g, dw.down, dy, p.activateAgain(l, gateUp), d, ff)
 	dact := p.inputGrad("dact", dy, back.down, d, ff)
 	dGateUp := p.gateUpGrad(dact, gateUp, dw.gateUpBias)
 	h, rstd := p.normAgain(mlpNorm, l, mid, w.postAttention)
-	p.weightGrad(dw.gateUp, dGateUp, h, 2*ff, d)
+	p.weightGrad(g, dw.gateUp, dGateUp, h, 2*ff, d)
 	dh := p.inputGrad("dh", dGateUp, back.gateUp, 2*ff, d)
 	p.normGrad(dx, dh, mid, rstd, w.postAttention, dw.postAttention)
 }
@@ -150,7 +158,7 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	k, v := kv(l)
 	a := p.attentionArgs(l, k, v)
 	dy := p.rounded("dy", dx, d)
-	p.weightGrad(dw.out, dy, p.attended(l), d, q)
+	p.weightGrad(g, dw.out, dy, p.attended(l), d, q)
 	dout := p.inputGrad("dattended", dy, back.out, d, q)
 	heads := p.headsArgs(l)
 	dq, dk, dv := p.f("dq", 0, n*q), p.f("dk", 0, n*kvd), p.f("dv", 0, n*kvd)
@@ -160,7 +168,7 @@ func (p *pass) attentionGrad(l int, dx kernels.View, kv caches, g *Gradient) {
 	p.addBiasGrad(dw.qkvBias, dqkv, wide)
 	x, operand := p.f("x", l, n*d), p.rounded("dqkv", dqkv, wide)
 	h, rstd := p.normAgain(attentionNorm, l, x, w.inputNorm)
-	p.weightGrad(dw.qkv, operand, h, wide, d)
+	p.weightGrad(g, dw.qkv, operand, h, wide, d)
 	dh := p.inputGrad("dh", operand, back.qkv, wide, d)
 	p.normGrad(dx, dh, x, rstd, w.inputNorm, dw.inputNorm)
 }

@@ -18,13 +18,15 @@ type Gradient struct {
 	tensors   tensors
 	embedding kernels.View
 	scattered []float32 // the embedding's part when tied, else nil
-	joined    bool      // scattered has been added to its tensor
-	err       error     // why there is no memory, or an operation's failure
+	touched   touchedRows
+	fresh     bool  // the sum is +0, whatever lies in data: the next Backward replaces it
+	joined    bool  // scattered has been added to its tensor
+	err       error // why there is no memory, or an operation's failure
 }
 
 // NewGradient returns a zero gradient for m.
 func NewGradient(m *Model) *Gradient {
-	g := &Gradient{config: m.Config, backend: m.backend, data: make([]float32, len(m.data))}
+	g := &Gradient{config: m.Config, backend: m.backend, data: make([]float32, len(m.data)), fresh: true}
 	if g.all, g.err = m.backend.Wrap(g.data); g.err != nil {
 		return g
 	}
@@ -33,6 +35,7 @@ func NewGradient(m *Model) *Gradient {
 	if m.Config.TieWordEmbeddings {
 		g.scattered = make([]float32, m.Config.VocabSize*m.Config.HiddenSize)
 		g.embedding, g.err = m.backend.Wrap(g.scattered)
+		g.touched.seen = make([]bool, m.Config.VocabSize)
 	}
 	return g
 }
@@ -53,12 +56,39 @@ func (g *Gradient) Err() error { return g.err }
 // Zero sets the sum to +0.
 func (g *Gradient) Zero() {
 	g.do(func(b kernels.Backend, s kernels.Stream) {
-		b.Clear(s, g.all)
-		if g.scattered != nil {
-			b.Clear(s, g.embedding)
+		for _, v := range g.rowsOf(&g.touched, g.embedding) {
+			b.Clear(s, v)
 		}
 	})
-	g.joined = false
+	g.touched.reset()
+	g.fresh, g.joined = true, false
+}
+
+// settle makes the memory hold the sum.
+func (g *Gradient) settle(b kernels.Backend, s kernels.Stream) {
+	if g.fresh {
+		b.Clear(s, g.all)
+		g.fresh = false
+	}
+}
+
+// begin clears what Backward adds to row by row; it replaces the rest of a fresh gradient.
+func (g *Gradient) begin(s kernels.Stream) {
+	if !g.fresh {
+		return
+	}
+	vectors := []kernels.View{g.tensors.norm}
+	if g.scattered == nil {
+		vectors = append(vectors, g.embedding)
+	}
+	for _, y := range g.tensors.layers {
+		vectors = append(vectors, y.qNorm, y.kNorm, y.inputNorm, y.postAttention, y.qkvBias, y.outBias, y.gateUpBias, y.downBias)
+	}
+	for _, v := range vectors {
+		if !v.Absent() {
+			g.backend.Clear(s, v)
+		}
+	}
 }
 
 // Add adds another gradient, element by element. Adding one of another configuration, or after Tensors, is a programming error and panics.
@@ -67,17 +97,39 @@ func (g *Gradient) Add(o *Gradient) {
 		panic(fmt.Sprintf("gradient of %d elements (listed: %t) added to one of %d (listed: %t)", len(o.data), o.joined, len(g.data), g.joined))
 	}
 	g.do(func(b kernels.Backend, s kernels.Stream) {
+		g.settle(b, s)
+		o.settle(b, s)
 		b.Add(s, g.all, o.all)
-		if g.scattered != nil {
-			b.Add(s, g.embedding, o.embedding)
+		to := g.rowsOf(&o.touched, g.embedding)
+		for i, from := range g.rowsOf(&o.touched, o.embedding) {
+			b.Add(s, to[i], from)
 		}
 	})
+	g.touched.add(&o.touched)
+}
+
+// rowsOf cuts the touched rows out of an embedding's part, or returns all of it when they are many. It is empty if there is no such part.
+func (g *Gradient) rowsOf(t *touchedRows, embedding kernels.View) []kernels.View {
+	const many = 4 // a fourth of the rows
+	if g.scattered == nil {
+		return nil
+	}
+	if t.all || len(t.rows) > len(t.seen)/many {
+		return []kernels.View{embedding}
+	}
+	d := g.config.HiddenSize
+	out := make([]kernels.View, len(t.rows))
+	for i, r := range t.rows {
+		out[i] = embedding.Slice(int(r)*d, (int(r)+1)*d)
+	}
+	return out
 }
 
 // Tensors joins what belongs together and lists the gradient in the order of Model.Params. The memory is the gradient's own and is
 // valid until Zero, before which nothing can be added any more.
 func (g *Gradient) Tensors() []Tensor {
 	g.do(func(b kernels.Backend, s kernels.Stream) {
+		g.settle(b, s)
 		if g.scattered != nil && !g.joined {
 			b.Add(s, g.tensors.embed, g.embedding)
 		}
@@ -106,6 +158,8 @@ func (g *Gradient) open() error {
 // Sums lists, for each tensor in the order of Model.Params, the sums that it consists of, sharing their memory: one, or two for a tied
 // embedding. Sums of several gradients are added before Tensors joins them.
 func (g *Gradient) Sums() [][][]float32 {
+	g.do(g.settle)
+	g.touched.all = true
 	ps := g.config.cut(g.data)
 	out := make([][][]float32, len(ps))
 	for i, p := range ps {

@@ -123,7 +123,7 @@ func (b *bench) rounded(kind string, z kernels.Shape) func() {
 		return func() { b.GemmNN(s, c, a, w, z, false) }
 	case "TN":
 		a, x := b.roundedRows(z.K, z.M), b.roundedRows(z.K, z.N)
-		return func() { b.GemmTNRounded(s, c, a, x, z, []int{0, z.K}) }
+		return func() { b.GemmTNRounded(s, c, a, x, z, []int{0, z.K}, true) }
 	}
 	x, w := b.floats(z.M*z.K), b.floats(z.N*z.K)
 	a, packed := b.roundedRows(z.M, z.K), b.view(b.Halves(b.PackedLen(kernels.BF16, z.N, z.K)))

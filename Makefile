@@ -10,7 +10,7 @@ ROOT  := $(CURDIR)
 CACHE := $(ROOT)/.cache
 RUN   ?= .run/quickstart
 
-.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine bench-sandbox soak-sandbox learn learn-short prerequisites check workflowcheck unit
+.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine bench-sandbox bench-rl soak-sandbox learn learn-short prerequisites check workflowcheck unit
 
 quickstart: prerequisites build
 	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN) --figures .bench/quickstart.json
@@ -65,6 +65,11 @@ bench-sandbox: build
 	@.ci/peers/prototype.sh "$(PROTOTYPE)" $(CACHE)/sandbox-prototype
 	@built=$(CACHE)/sandbox-prototype; ! [ -x $$built/sbx ] || export RESTAR_SANDBOX_PROTOTYPE=$${RESTAR_SANDBOX_PROTOTYPE:-$$built}; \
 	bin/restar-bench sandbox
+
+# Where the time of a step goes, the engine while tools run, and choosing and packing a batch of the paper's size.
+bench-rl: build
+	@.ci/build.sh $(ROOT)/bin/restar-bench . ./cmd/restar-bench
+	bin/restar-bench rl
 
 # 20,000 hostile calls; nothing may be left of them.
 soak-sandbox: prerequisites

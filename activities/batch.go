@@ -66,6 +66,7 @@ func (t *Timings) add(o agent.Timings, calls int) {
 	t.Tools += o.Tools.Seconds()
 	t.Queue += o.Queue.Seconds()
 	t.ToolCPU += o.CPU.Seconds()
+	t.Verify += o.Verify.Seconds()
 	t.Calls += calls
 }
 
@@ -104,8 +105,7 @@ func (b batch) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := train.EncodeBatch(b.Batch)
-	return append(append(head, '\n'), body...), err
+	return train.AppendBatch(append(head, '\n'), b.Batch)
 }
 
 func decodeBatch(body []byte) (batch, error) {

@@ -54,7 +54,7 @@ func TestTheTextsOfToolResponsesAreTheRecipes(t *testing.T) {
 	}
 	for _, timed := range []bool{false, true} {
 		rec.Agent.ExecutionTime = timed
-		if f := agentConfig(rec).Format; f.ExecutionTime != timed {
+		if f := AgentConfig(rec).Format; f.ExecutionTime != timed {
 			t.Errorf("execution_time %v gives the format %+v", timed, f)
 		}
 	}

@@ -115,7 +115,7 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 	if err != nil {
 		return err
 	}
-	if s.agent, err = agent.New(eng, pool, tok, agentConfig(s.rec)); err != nil {
+	if s.agent, err = agent.New(eng, pool, tok, AgentConfig(s.rec)); err != nil {
 		return InputError(err)
 	}
 	if err := s.audit(ctx, todo); err != nil {
@@ -204,7 +204,8 @@ func (s *slice) audit(ctx context.Context, todo []int) error {
 	return store.AppendAudit(ctx, s.Store, s.in.Run, events...)
 }
 
-func agentConfig(rec Recipe) agent.Config {
+// AgentConfig is how an agent plays by a recipe's tool protocol.
+func AgentConfig(rec Recipe) agent.Config {
 	return agent.Config{
 		Tools: []agent.Tool{agent.ToolNamed(rec.Agent.Tool)}, CallsPerTurn: rec.Agent.CallsPerTurn, Retry: agent.DefaultRetry(),
 		Format: agent.ResponseFormat{StreamChars: rec.Agent.StreamChars, ResponseChars: rec.Agent.ResponseChars, ExecutionTime: rec.Agent.ExecutionTime},

@@ -171,6 +171,7 @@ type Timings struct {
 	Tools    float64 `json:"tools_seconds"`    // waiting for tool results, summed over trajectories
 	Queue    float64 `json:"queue_seconds"`    // of that, before a sandbox slot was free
 	ToolCPU  float64 `json:"tool_cpu_seconds"` // CPU time of the programs
+	Verify   float64 `json:"verify_seconds"`   // waiting for verdicts, summed over trajectories
 	Calls    int     `json:"calls"`
 	Train    float64 `json:"train_seconds"`
 }

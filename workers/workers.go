@@ -65,8 +65,8 @@ type Options struct {
 const DefaultKVBytes = 256 << 20
 
 const (
-	// slicesAtOnce fills the engine's batch of 256 rows with slices of 8 samples; more would only wait for blocks.
-	slicesAtOnce = 32
+	// SlicesAtOnce fills the engine's batch of 256 rows with slices of 8 samples; more would only wait for blocks.
+	SlicesAtOnce = 32
 	// drain is how long a stopping worker lets activities end on their own; they go on elsewhere otherwise.
 	drain = 2 * time.Second
 	// heartbeatThrottle lets cancellation and progress through promptly; the SDK's default holds beats for up to a minute.
@@ -129,7 +129,7 @@ func (o Options) options(role Role, fatal chan<- error) worker.Options {
 	}
 	switch role {
 	case Rollout:
-		out.MaxConcurrentActivityExecutionSize = slicesAtOnce
+		out.MaxConcurrentActivityExecutionSize = SlicesAtOnce
 	case Trainer:
 		out.MaxConcurrentActivityExecutionSize = 4 // a step, its checkpoint, and room for timed-out attempts to notice
 	}

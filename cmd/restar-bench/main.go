@@ -42,7 +42,7 @@ func execute(ctx context.Context, args []string) int {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRun:  func(*cobra.Command, []string) { began = true },
 	}
-	root.AddCommand(engineCommand(), contestantCommand(), sandboxCommand(), sandboxNodeCommand(), learnCommand())
+	root.AddCommand(engineCommand(), contestantCommand(), sandboxCommand(), sandboxNodeCommand(), learnCommand(), rlCommand())
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {

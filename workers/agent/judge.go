@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/restar-rl/restar/workers/tokenizer"
 )
@@ -20,7 +21,9 @@ func (a *Agent) judge(ctx context.Context, task Task, t *Trajectory) error {
 		return nil
 	}
 	doing := "judging trajectory " + t.Key
+	begin := time.Now()
 	verdict, err := task.Judge(ctx, strings.Join(texts, "\n"))
+	t.Timings.Verify += time.Since(begin)
 	if err != nil {
 		return infraUnlessCancelled(ctx, doing, 1, err)
 	}

@@ -46,13 +46,14 @@ type Timings struct {
 	CPU      time.Duration `json:"cpu_ns"`      // sum over calls: CPU time of the program
 	MaxCPU   time.Duration `json:"max_cpu_ns"`  // largest CPU time of a call that was not timed out
 	MaxWall  time.Duration `json:"max_wall_ns"` // largest wall time of a call that was not timed out
+	Verify   time.Duration `json:"verify_ns"`   // waiting for the verdict
 	Retries  int           `json:"retries"`     // repeated attempts after infrastructure failures
 }
 
 func (t Timings) plus(o Timings) Timings {
 	return Timings{
 		Generate: t.Generate + o.Generate, Tools: t.Tools + o.Tools, Queue: t.Queue + o.Queue, CPU: t.CPU + o.CPU,
-		MaxCPU: max(t.MaxCPU, o.MaxCPU), MaxWall: max(t.MaxWall, o.MaxWall), Retries: t.Retries + o.Retries,
+		MaxCPU: max(t.MaxCPU, o.MaxCPU), MaxWall: max(t.MaxWall, o.MaxWall), Verify: t.Verify + o.Verify, Retries: t.Retries + o.Retries,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A stored batch is, little-endian:
@@ -27,12 +28,17 @@ const (
 )
 
 // EncodeBatch writes a batch. A batch that Step would refuse for its shape is refused here.
-func EncodeBatch(b Batch) ([]byte, error) {
+func EncodeBatch(b Batch) ([]byte, error) { return AppendBatch(nil, b) }
+
+// AppendBatch writes a batch, as EncodeBatch does, after what out holds already. A batch is large, so it is written in one place once.
+func AppendBatch(out []byte, b Batch) ([]byte, error) {
 	sequences, err := b.sorted()
 	if err != nil {
 		return nil, err
 	}
-	out := binary.LittleEndian.AppendUint32([]byte(batchMagic), uint32(len(sequences)))
+	from := len(out)
+	out = slices.Grow(out, encodedSize(sequences))
+	out = binary.LittleEndian.AppendUint32(append(out, batchMagic...), uint32(len(sequences)))
 	for _, s := range sequences {
 		out = binary.LittleEndian.AppendUint64(out, uint64(s.Ordinal))
 		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(s.Advantage))
@@ -46,8 +52,20 @@ func EncodeBatch(b Batch) ([]byte, error) {
 			out = appendFloats(out, *optional)
 		}
 	}
-	sum := sha256.Sum256(out)
+	sum := sha256.Sum256(out[from:])
 	return append(out, sum[:]...), nil
+}
+
+// encodedSize is how many bytes a batch takes.
+func encodedSize(sequences []Sequence) int {
+	n := len(batchMagic) + 4 + sha256.Size
+	for _, s := range sequences {
+		n += sequenceHeader + sequenceToken*len(s.IDs)
+		for _, optional := range s.optional() {
+			n += 4 * len(*optional)
+		}
+	}
+	return n
 }
 
 // optional lists the lists that a sequence may lack, in the order of their flags.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"github.com/restar-rl/restar/cmd/restar-bench/internal/product"
 	"github.com/restar-rl/restar/workers/recipe"
 )
 
@@ -33,13 +33,13 @@ func theTable(t *testing.T) table {
 }
 
 // derived is the recipe of a run as the product reads it.
-func derived(t *testing.T, p planned, a algorithm) recipe.Recipe {
+func derived(t *testing.T, tab table, p planned) recipe.Recipe {
 	t.Helper()
-	b, err := readBase(learnRecipe)
+	b, err := product.ReadBase(learnRecipe)
 	must(t, err)
-	text, err := b.derive(p, a)
+	text, err := b.Derive(tab.change(p))
 	must(t, err)
-	path := filepath.Join(t.TempDir(), recipeFile)
+	path := filepath.Join(t.TempDir(), product.RecipeFile)
 	must(t, os.WriteFile(path, text, 0o600))
 	r, err := recipe.Read(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestEveryRunIsTheBaseWithAnotherSeedAndAlgorithm(t *testing.T) {
 	must(t, err)
 	tab := theTable(t)
 	for _, p := range tab.Runs {
-		r := derived(t, p, tab.Algorithms[p.Algorithm])
+		r := derived(t, tab, p)
 		if r.Seed != p.Seed || r.RL.Algorithm != p.Algorithm || r.RL.LR == 0 {
 			t.Errorf("%s: seed %d, algorithm %s, learning rate %v", p.name(), r.Seed, r.RL.Algorithm, r.RL.LR)
 		}
@@ -72,8 +72,8 @@ func TestEveryRunIsTheBaseWithAnotherSeedAndAlgorithm(t *testing.T) {
 
 func TestTheAblationTrainsOnAsManyTrajectories(t *testing.T) {
 	tab := theTable(t)
-	a := derived(t, planned{Algorithm: roc, Seed: 2}, tab.Algorithms[roc])
-	b := derived(t, planned{Algorithm: ablation, Seed: 2}, tab.Algorithms[ablation])
+	a := derived(t, tab, planned{Algorithm: roc, Seed: 2})
+	b := derived(t, tab, planned{Algorithm: ablation, Seed: 2})
 	for i := range a.Stages {
 		x, y := a.Stages[i], b.Stages[i]
 		if y.Samples != y.Keep || y.Keep != x.Keep || x.Samples != 2*x.Keep || x.Steps != y.Steps || x.Prompts != y.Prompts {
@@ -84,27 +84,6 @@ func TestTheAblationTrainsOnAsManyTrajectories(t *testing.T) {
 	same.Algorithm, same.Selection = a.RL.Algorithm, a.RL.Selection
 	if same != a.RL {
 		t.Errorf("the ablation differs in more than the selection: %+v, RoC %+v", b.RL, a.RL)
-	}
-}
-
-func TestTheOwnParametersOfTheBasesAlgorithmStayWithIt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "base.yaml")
-	must(t, os.WriteFile(path, []byte("seed: 1\ndata: {problems: ../p.jsonl, benchmarks: [b.jsonl, /c.jsonl]}\nrl: {algorithm: grpo-roc, selection: code, learning_rate: 0.001}\nstages: [{steps: 3}, {steps: 4}]\n"), 0o600))
-	b, err := readBase(path)
-	must(t, err)
-	text, err := b.derive(planned{"grpo", 7, false}, algorithm{Stages: mapOf("steps", 9)})
-	must(t, err)
-	dir := filepath.Dir(path)
-	for _, want := range []string{"seed: 7", "problems: " + filepath.Join(filepath.Dir(dir), "p.jsonl"), "- " + filepath.Join(dir, "b.jsonl"), "- /c.jsonl", "algorithm: grpo\n", "learning_rate: 0.001"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("the recipe lacks %q:\n%s", want, text)
-		}
-	}
-	if strings.Contains(string(text), "selection") || strings.Count(string(text), "steps: 9") != 2 {
-		t.Errorf("the recipe has RoC's selection, or stages of other lengths:\n%s", text)
-	}
-	if again, err := b.derive(planned{"grpo-roc", 7, false}, algorithm{}); err != nil || !strings.Contains(string(again), "selection: code") || strings.Count(string(again), "steps: 3") != 1 {
-		t.Errorf("the base was changed, or lost its selection (%v):\n%s", err, again)
 	}
 }
 
@@ -309,8 +288,8 @@ func TestTheReportSaysWhichBarsHold(t *testing.T) {
 	}
 }
 
-// product writes a program that stands for restar: it counts its calls, and leaves results unless told to fail.
-func product(t *testing.T, dir string) string {
+// standIn writes a program that stands for restar: it counts its calls, and leaves results unless told to fail.
+func standIn(t *testing.T, dir string) string {
 	t.Helper()
 	r := several()[0]
 	figures, err := json.Marshal(r.cost)
@@ -325,7 +304,7 @@ func product(t *testing.T, dir string) string {
 
 func TestFinishedRunsAreSkippedAndFailedOnesAreMadeAgain(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Figures: filepath.Join(dir, "bench", "learn.json"), Recipe: learnRecipe, Restar: product(t, dir), Dir: filepath.Join(dir, "runs"), Key: "k", Short: true}
+	o := Options{Figures: filepath.Join(dir, "bench", "learn.json"), Recipe: learnRecipe, Restar: standIn(t, dir), Dir: filepath.Join(dir, "runs"), Key: "k", Short: true}
 	run := func() error { return Run(t.Context(), o, new(strings.Builder), new(strings.Builder)) }
 	calls := func() string {
 		body, err := os.ReadFile(filepath.Join(dir, "calls"))
@@ -347,7 +326,7 @@ func TestFinishedRunsAreSkippedAndFailedOnesAreMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "runs", "k", "grpo-1", recipeFile), []byte("another"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "runs", "k", "grpo-1", product.RecipeFile), []byte("another"), 0o600))
 	if err := run(); err == nil || !strings.Contains(err.Error(), "remove "+filepath.Join(dir, "runs", "k", "grpo-1")) {
 		t.Errorf("error %v, want a refusal of another recipe's results", err)
 	}
@@ -357,5 +336,3 @@ func TestFinishedRunsAreSkippedAndFailedOnesAreMadeAgain(t *testing.T) {
 		t.Errorf("restar was called for %s, want new runs under another key", got)
 	}
 }
-
-func mapOf(key string, value any) yaml.MapSlice { return yaml.MapSlice{{Key: key, Value: value}} }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/restar-rl/restar/cmd/restar-bench/internal/match"
+	"github.com/restar-rl/restar/cmd/restar-bench/internal/product"
 )
 
 // Options say what to train and where things are.
@@ -75,14 +76,14 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 
 // all makes every run, one after the other, and writes what there is after each.
 func (b *bench) all(ctx context.Context, chosen []planned) ([]result, error) {
-	from, err := readBase(b.Recipe)
+	from, err := product.ReadBase(b.Recipe)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", match.ErrInput, err)
 	}
 	var results []result
 	var made, minutes float64
 	for i, p := range chosen {
-		recipe, err := from.derive(p, b.table.Algorithms[p.Algorithm])
+		recipe, err := from.Derive(b.table.change(p))
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +110,7 @@ func (b *bench) all(ctx context.Context, chosen []planned) ([]result, error) {
 // one returns a run's result; found says that it was there.
 func (b *bench) one(ctx context.Context, p planned, recipe []byte, says string) (r result, found bool, err error) {
 	dir := filepath.Join(b.Dir, b.key, p.name())
-	if err := prepare(dir, recipe); err != nil {
+	if err := product.Prepare(dir, recipe); err != nil {
 		return r, false, err
 	}
 	r, err = readResult(dir, p)
@@ -118,7 +119,7 @@ func (b *bench) one(ctx context.Context, p planned, recipe []byte, says string) 
 		return r, true, err
 	}
 	fmt.Fprintf(b.say, "%s  %s, in %s\n", time.Now().Format(time.TimeOnly), says, dir)
-	if err := b.train(ctx, p.name(), dir, b.say); err != nil {
+	if err := product.Run(ctx, b.Restar, p.name(), dir, b.say); err != nil {
 		return r, false, err
 	}
 	r, err = readResult(dir, p)

@@ -7,13 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-)
 
-// Files of a run's folder.
-const (
-	recipeFile  = "recipe.yaml"
-	figuresFile = "figures.json"
-	curvesFile  = "curves.json"
+	"github.com/restar-rl/restar/cmd/restar-bench/internal/product"
 )
 
 // result is what a finished run left.
@@ -66,14 +61,14 @@ var errNotFinished = errors.New("the run is not finished")
 // readResult reads a run's folder. Without results it is errNotFinished.
 func readResult(dir string, p planned) (result, error) {
 	r := result{planned: p}
-	if err := readJSON(filepath.Join(dir, figuresFile), &r.cost); err != nil {
+	if err := readJSON(filepath.Join(dir, product.FiguresFile), &r.cost); err != nil {
 		return r, err
 	}
-	if err := readJSON(filepath.Join(dir, curvesFile), &r.curves); err != nil {
+	if err := readJSON(filepath.Join(dir, product.CurvesFile), &r.curves); err != nil {
 		return r, err
 	}
 	if len(r.Evals) < 2 || len(r.Steps) == 0 || len(r.first().PassAt) == 0 || len(r.last().PassAt) == 0 {
-		return r, fmt.Errorf("%s holds %d evaluations and %d steps, want one before and one after at least one step", filepath.Join(dir, curvesFile), len(r.Evals), len(r.Steps))
+		return r, fmt.Errorf("%s holds %d evaluations and %d steps, want one before and one after at least one step", filepath.Join(dir, product.CurvesFile), len(r.Evals), len(r.Steps))
 	}
 	return r, nil
 }

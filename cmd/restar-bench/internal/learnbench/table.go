@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/restar-rl/restar/cmd/restar-bench/internal/product"
 	"github.com/restar-rl/restar/workers/recipe"
 )
 
@@ -87,4 +88,10 @@ func (t table) figures(p planned) string {
 		prefix = p.Algorithm
 	}
 	return fmt.Sprintf("%s_%d_", strings.ReplaceAll(prefix, "-", "_"), p.Seed)
+}
+
+// change is a run's change to the recipe.
+func (t table) change(p planned) product.Change {
+	a := t.Algorithms[p.Algorithm]
+	return product.Change{Algorithm: p.Algorithm, Seed: p.Seed, RL: a.RL, Stages: a.Stages, Eval: a.Eval}
 }

@@ -26,6 +26,8 @@ type Figures struct {
 	Minutes          float64 `json:"minutes_after_build"` // from the run's first start to its end, with the time in which no worker was there
 	RolloutSeconds   float64 `json:"step_seconds_rollout"`
 	SandboxSeconds   float64 `json:"step_seconds_sandbox"` // of the rollout, by the share of its time that trajectories waited for tools
+	VerifySeconds    float64 `json:"step_seconds_verify"`  // of the rollout, likewise
+	ToolCPUSeconds   float64 `json:"step_seconds_tool_cpu"`
 	TrainSeconds     float64 `json:"step_seconds_train"`
 	Steps            int     `json:"steps"`
 	Problems         int     `json:"held_out_problems"`
@@ -54,7 +56,9 @@ func figures(ctx context.Context, s store.Store, run string, r recipe.Recipe, ou
 	}
 	if f.Steps > 0 {
 		n := float64(f.Steps)
-		f.RolloutSeconds, f.SandboxSeconds, f.TrainSeconds = f.RolloutSeconds/n, f.SandboxSeconds/n, f.TrainSeconds/n
+		for _, v := range []*float64{&f.RolloutSeconds, &f.SandboxSeconds, &f.VerifySeconds, &f.ToolCPUSeconds, &f.TrainSeconds} {
+			*v /= n
+		}
 	}
 	return f, nil
 }
@@ -74,8 +78,10 @@ func (f *Figures) add(t activities.Timings) {
 	f.Steps++
 	f.RolloutSeconds += t.Rollout
 	f.TrainSeconds += t.Train
-	if waited := t.Generate + t.Tools; waited > 0 {
+	f.ToolCPUSeconds += t.ToolCPU
+	if waited := t.Generate + t.Tools + t.Verify; waited > 0 {
 		f.SandboxSeconds += t.Rollout * t.Tools / waited
+		f.VerifySeconds += t.Rollout * t.Verify / waited
 	}
 }
 

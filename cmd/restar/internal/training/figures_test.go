@@ -23,7 +23,7 @@ func TestFiguresAreMeansOverTheStepsOfAllStages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("a", 0, activities.Timings{Rollout: 10, Generate: 30, Tools: 10, Train: 2})
+	put("a", 0, activities.Timings{Rollout: 10, Generate: 25, Tools: 10, Verify: 5, ToolCPU: 3, Train: 2})
 	put("b", 3, activities.Timings{Rollout: 20, Generate: 0, Tools: 5, Train: 4})
 	r := recipe.Recipe{Stages: []recipe.Stage{{Name: "a"}, {Name: "b"}}}
 	out := workflows.RunResult{Evals: []activities.EvalResult{{Avg: 0.25, ToolErrorShare: 0.5}, {Avg: 0.3}, {Avg: 0.75, ToolErrorShare: 0.125}}}
@@ -33,6 +33,7 @@ func TestFiguresAreMeansOverTheStepsOfAllStages(t *testing.T) {
 	}
 	for name, c := range map[string][2]float64{
 		"steps": {float64(f.Steps), 2}, "rollout": {f.RolloutSeconds, 15}, "sandbox": {f.SandboxSeconds, (2.5 + 20) / 2}, "train": {f.TrainSeconds, 3},
+		"verify": {f.VerifySeconds, 1.25 / 2}, "tool CPU": {f.ToolCPUSeconds, 1.5},
 		"sft": {f.PassSFT, 0.25}, "final": {f.PassFinal, 0.75}, "gain": {f.Gain, 50}, "errors": {f.ToolErrorFinal, 0.125}, "minutes": {f.Minutes, 3},
 	} {
 		if math.Abs(c[0]-c[1]) > 1e-12 {

@@ -86,16 +86,16 @@ func differ(run string, held, r recipe.Recipe) error {
 // duration is the time from a run's first start to its end: a run that was interrupted, or stopped and started again under
 // its name, is reported as a whole.
 func duration(ctx context.Context, c client.Client, run string) (time.Duration, error) {
-	return since(ctx, c, run, workflows.RunID(run))
+	return between(ctx, c, workflows.RunID(run), workflows.RunID(run))
 }
 
-// since is the time from the first start of a run's workflow, its own or a child's, to the end of the run.
-func since(ctx context.Context, c client.Client, run, id string) (time.Duration, error) {
-	d, err := c.DescribeWorkflowExecution(ctx, workflows.RunID(run), "")
+// between is the time from the first start of one workflow to the end of another.
+func between(ctx context.Context, c client.Client, from, to string) (time.Duration, error) {
+	d, err := c.DescribeWorkflowExecution(ctx, to, "")
 	if err != nil {
-		return 0, fmt.Errorf("end of run %s: %w", run, err)
+		return 0, fmt.Errorf("end of %s: %w", to, err)
 	}
-	began, err := firstStart(ctx, c, id)
+	began, err := firstStart(ctx, c, from)
 	return d.GetWorkflowExecutionInfo().GetCloseTime().AsTime().Sub(began), err
 }
 

@@ -1,4 +1,5 @@
-package learnbench
+// Package product makes runs by the product's own command, with recipes that derive from one file.
+package product
 
 import (
 	"fmt"
@@ -14,18 +15,19 @@ var shared = []string{
 	"learning_rate", "warmup_steps", "weight_decay", "beta1", "beta2", "max_grad_norm", "temperature", "strict_answers", "verifier",
 }
 
-// base is the recipe that all runs derive from.
-type base struct {
+// Base is a recipe that others derive from.
+type Base struct {
 	dir  string // that its paths are relative to
 	body yaml.MapSlice
 }
 
-func readBase(path string) (base, error) {
+// ReadBase reads a recipe file.
+func ReadBase(path string) (Base, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return base{}, fmt.Errorf("%w; give a recipe with --recipe", err)
+		return Base{}, fmt.Errorf("%w; give a recipe with --recipe", err)
 	}
-	b := base{}
+	b := Base{}
 	if b.dir, err = filepath.Abs(filepath.Dir(path)); err != nil {
 		return b, err
 	}
@@ -35,26 +37,38 @@ func readBase(path string) (base, error) {
 	return b, nil
 }
 
-// derive writes the recipe of a run as YAML: the base with another seed, another rl section and what else the table changes. Its
-// paths are absolute, so that it may lie anywhere.
-func (b base) derive(p planned, a algorithm) ([]byte, error) {
+// Change is what a derived recipe has otherwise. "Stages" changes every stage.
+type Change struct {
+	Algorithm string // of rl; "" is the base's own
+	Seed      uint64
+	RL        yaml.MapSlice
+	Stages    yaml.MapSlice
+	Eval      yaml.MapSlice
+}
+
+// Derive returns a recipe as YAML: the base with changes. An algorithm other than the base's own takes over the shared parameters of
+// the rl section only. Paths become absolute, so that the recipe may lie anywhere.
+func (b Base) Derive(c Change) ([]byte, error) {
 	out := b.absolute(nil, b.body).(yaml.MapSlice)
 	own, _ := get(out, "rl").(yaml.MapSlice)
-	rl := yaml.MapSlice{{Key: "algorithm", Value: p.Algorithm}}
+	if c.Algorithm == "" {
+		c.Algorithm, _ = get(own, "algorithm").(string)
+	}
+	rl := yaml.MapSlice{{Key: "algorithm", Value: c.Algorithm}}
 	for _, item := range own {
-		if item.Key != "algorithm" && (get(own, "algorithm") == p.Algorithm || slices.Contains(shared, item.Key.(string))) {
+		if item.Key != "algorithm" && (get(own, "algorithm") == c.Algorithm || slices.Contains(shared, item.Key.(string))) {
 			rl = append(rl, item)
 		}
 	}
-	out = set(out, "seed", p.Seed)
-	out = set(out, "rl", merged(rl, a.RL))
+	out = set(out, "seed", c.Seed)
+	out = set(out, "rl", merged(rl, c.RL))
 	if eval, ok := get(out, "eval").(yaml.MapSlice); ok {
-		out = set(out, "eval", merged(eval, a.Eval))
+		out = set(out, "eval", merged(eval, c.Eval))
 	}
 	stages, _ := get(out, "stages").([]any)
 	for i := range stages {
 		if stage, ok := stages[i].(yaml.MapSlice); ok {
-			stages[i] = merged(stage, a.Stages)
+			stages[i] = merged(stage, c.Stages)
 		}
 	}
 	return yaml.Marshal(out)
@@ -66,7 +80,7 @@ var pathKeys = map[string][]string{
 }
 
 // absolute copies a value with the paths in it made absolute. at are the keys that lead to it.
-func (b base) absolute(at []string, v any) any {
+func (b Base) absolute(at []string, v any) any {
 	switch v := v.(type) {
 	case yaml.MapSlice:
 		out := make(yaml.MapSlice, len(v))

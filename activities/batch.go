@@ -16,10 +16,14 @@ type batch struct {
 	Stage         string  `json:"stage"`
 	Iteration     int     `json:"iteration"`
 	Step          int64   `json:"step"`
-	Update        int     `json:"update,omitempty"`  // of the iteration's updates, from 0
-	Updates       int     `json:"updates,omitempty"` // of the iteration, if more than one
-	Surplus       int     `json:"surplus,omitempty"` // mixed groups beyond a refilled batch, left out
-	Version       string  `json:"version"`           // of the weights that sampled every sequence
+	Update        int     `json:"update,omitempty"`       // of the iteration's updates, from 0
+	Updates       int     `json:"updates,omitempty"`      // of the iteration, if more than one
+	Draw          int     `json:"draw,omitempty"`         // sequences that each of the updates draws from this object's; 0: it is one batch
+	Solved        int     `json:"solved,omitempty"`       // groups with a solution that is drawn from
+	Hinted        int     `json:"hinted,omitempty"`       // groups sampled again with a hint
+	Rationalized  int     `json:"rationalized,omitempty"` // of these, with a solution
+	Surplus       int     `json:"surplus,omitempty"`      // mixed groups beyond a refilled batch, left out
+	Version       string  `json:"version"`                // of the weights that sampled every sequence
 	Groups        int     `json:"groups"`
 	AllCorrect    int     `json:"all_correct"`
 	AllWrong      int     `json:"all_wrong"`

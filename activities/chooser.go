@@ -43,19 +43,14 @@ func newChooser(rec Recipe, alg rl.Algorithm, in SelectInput) *chooser {
 func (c *chooser) read(ordinal int, all []agent.Trajectory) {
 	c.out.observe(all)
 	c.out.Groups++
-	g := group{ordinal: ordinal, all: all, class: rl.GroupEmpty}
 	if slices.ContainsFunc(all, func(t agent.Trajectory) bool { return t.Stop == agent.Lost }) {
 		c.out.LostGroups++
 	}
-	for i := range all {
-		if all[i].Verdict.Outcome == agent.Unknown {
-			c.out.UnknownGroups++
-			c.groups = append(c.groups, g)
-			return
-		}
-		g.samples = append(g.samples, sampleOf(i, &all[i]))
+	g, known := groupOf(ordinal, all)
+	if !known {
+		c.out.UnknownGroups++
 	}
-	switch g.class = rl.Classify(g.samples); g.class {
+	switch g.class {
 	case rl.GroupAllZero:
 		c.out.AllWrong++
 	case rl.GroupAllNonzero:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/restar-rl/restar/workers/model"
+	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/rl"
 	"github.com/restar-rl/restar/workers/store"
 	"github.com/restar-rl/restar/workers/train"
@@ -110,10 +111,10 @@ func referencesOf(rec Recipe, stage string) func(version, newest string) bool {
 	}
 }
 
-// stageIndex finds a stage of the recipe by name, -1 for others.
+// stageIndex finds the stage of the recipe that a name in the store belongs to, -1 for others.
 func stageIndex(rec Recipe, name string) int {
 	for i, s := range rec.Stages {
-		if s.Name == name {
+		if s.Name == recipe.StageName(name) {
 			return i
 		}
 	}

@@ -93,8 +93,9 @@ func (t *Trainer) batches(ctx context.Context, run, stage string) (map[int64]Tra
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Key, err)
 		}
-		if len(b.Batch.Sequences) > 0 {
-			out[b.Step] = TrainInput{Run: run, Stage: stage, Iteration: b.Iteration, Update: b.Update, Step: b.Step, Batch: Ref{Key: e.Key, Digest: digest(body)}}
+		for i := range b.steps() {
+			step := b.Step + int64(i)
+			out[step] = TrainInput{Run: run, Stage: stage, Iteration: b.Iteration, Update: b.Update + i, Step: step, Batch: Ref{Key: e.Key, Digest: digest(body)}}
 		}
 	}
 	return out, nil

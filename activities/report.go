@@ -40,7 +40,7 @@ func (s *Scoring) Report(ctx context.Context, in ReportInput) ([]byte, error) {
 	}
 	d := telemetry.ReportData{Run: in.Run, Recipe: rec.Name, Facts: facts(rec, in)}
 	for _, gather := range []func(context.Context, Recipe, string, *telemetry.ReportData) error{
-		s.addModel, s.addCuration, s.addFineTuning, s.addSteps, s.addEvals, s.addTrajectories,
+		s.addModel, s.addCuration, s.addFineTuning, s.addSteps, s.addIterations, s.addEvals, s.addTrajectories,
 	} {
 		if err := gather(ctx, rec, in.Run, &d); err != nil {
 			return nil, err
@@ -56,6 +56,10 @@ func facts(rec Recipe, in ReportInput) []telemetry.Fact {
 		{Name: "algorithm", Value: fmt.Sprintf("%s, clip %g/%g, learning rate %g", rec.RL.Algorithm, rec.RL.ClipLow, rec.RL.ClipHigh, rec.RL.LR)},
 	}
 	for _, st := range rec.Stages {
+		if st.Star != nil {
+			out = append(out, telemetry.Fact{Name: st.Name, Value: starFact(st)})
+			continue
+		}
 		out = append(out, telemetry.Fact{Name: st.Name, Value: fmt.Sprintf("%d steps, %d prompts × %d samples → %d, %d tokens, %d turns",
 			st.Steps, st.Prompts, st.Samples, st.Keep, st.ResponseTokens, st.Turns)})
 	}
@@ -115,15 +119,21 @@ func (s *Scoring) addFineTuning(ctx context.Context, _ Recipe, run string, d *te
 
 func (s *Scoring) addSteps(ctx context.Context, rec Recipe, run string, d *telemetry.ReportData) error {
 	for _, st := range rec.Stages {
-		all, err := metricsOf[StepMetrics](ctx, s.Store, run, st.Name)
-		if err != nil {
-			return err
+		var all []StepMetrics
+		for _, kept := range st.Kept() {
+			some, err := metricsOf[StepMetrics](ctx, s.Store, run, kept)
+			if err != nil {
+				return err
+			}
+			all = append(all, some...)
 		}
 		slices.SortFunc(all, func(a, b StepMetrics) int { return cmp.Compare(a.Step, b.Step) }) // a round may hold several
-		d.Facts = append(d.Facts, alarms(st.Name, all)...)
+		if st.Star == nil {                                                                     // whose steps of an iteration all have one round's figures
+			d.Facts = append(d.Facts, alarms(st.Name, all)...)
+		}
 		for _, m := range all {
 			d.Steps = append(d.Steps, telemetry.Step{
-				Stage: m.Stage, Step: m.Step, Reward: m.Reward, ToolErrorShare: m.ToolErrorShare, Entropy: m.Entropy,
+				Stage: st.Name, Step: m.Step, Reward: m.Reward, ToolErrorShare: m.ToolErrorShare, Entropy: m.Entropy,
 				ResponseTokens: m.ResponseTokens, GradNorm: m.GradNorm,
 			})
 		}

@@ -121,7 +121,11 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 	if err := s.audit(ctx, todo); err != nil {
 		return err
 	}
-	prompt := Template(s.rec).PromptIDs(tok, p.Problem)
+	question := p.Problem
+	if s.in.Purpose == PurposeHint {
+		question = hinted(s.rec.Stages[s.in.StageIndex], p)
+	}
+	prompt := Template(s.rec).PromptIDs(tok, question)
 	if n, most := len(prompt), s.rec.Agent.MaxPromptTokens; n > most {
 		return InputError(fmt.Errorf("the prompt of problem %s has %d tokens, agent.max_prompt_tokens is %d: raise it or leave the problem out", p.ID, n, most))
 	}
@@ -157,18 +161,18 @@ func (s *slice) group() string {
 }
 
 func (s *slice) address(sample int) philox.Address {
-	purpose := map[string]philox.Purpose{PurposeRollout: philox.Rollout, PurposeEval: philox.Eval, PurposeFilter: philox.Filter}[s.in.Purpose]
+	purpose := map[string]philox.Purpose{PurposeRollout: philox.Rollout, PurposeEval: philox.Eval, PurposeFilter: philox.Filter, PurposeHint: philox.Hint}[s.in.Purpose]
 	return philox.Address{Purpose: purpose, Stage: s.in.StageIndex, Iteration: s.in.Iteration, Ordinal: s.in.Ordinal, Sample: sample}
 }
 
-// problem is the slice's problem: the evaluated set in its own order, training sets in the stage's shuffled one.
+// problem is the slice's problem: evaluated sets and those of hints in their own order, training sets in the stage's shuffled one.
 func (s *slice) problem(ctx context.Context) (problem.Problem, error) {
 	set, err := s.Runs.Problems(ctx, s.in.Problems)
 	if err != nil {
 		return problem.Problem{}, err
 	}
 	i := s.in.Ordinal
-	if s.in.Purpose != PurposeEval {
+	if s.in.Purpose != PurposeEval && s.in.Purpose != PurposeHint {
 		order := promptOrder{key: philox.NewKey(s.rec.Seed), stage: s.in.StageIndex, n: len(set)}
 		i = order.index(i)
 	}

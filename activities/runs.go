@@ -123,6 +123,7 @@ func cached[T any](ctx context.Context, r *Runs, key string, decode func([]byte)
 type promptOrder struct {
 	key   philox.Key
 	stage int
+	apart int // tells further orders of the stage from that of its prompts, which is 0
 	n     int
 
 	mu    sync.Mutex
@@ -135,7 +136,7 @@ func (o *promptOrder) index(ordinal int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if epoch := ordinal / o.n; o.perm == nil || epoch != o.epoch {
-		at := philox.Address{Purpose: philox.Shuffle, Stage: o.stage, Iteration: epoch}
+		at := philox.Address{Purpose: philox.Shuffle, Stage: o.stage, Iteration: epoch, Ordinal: o.apart}
 		o.epoch, o.perm = epoch, o.key.Perm(at, o.n)
 	}
 	return o.perm[ordinal%o.n]

@@ -49,7 +49,7 @@ func (t *Trainer) firstState(ctx context.Context, rec Recipe, in BeginStageInput
 	if err != nil {
 		return nil, err
 	}
-	if in.From.Stage == StageSFT || rec.Stages[in.StageIndex].ResetOptimizer {
+	if st := rec.Stages[in.StageIndex]; in.From.Stage == StageSFT || st.ResetOptimizer || st.Star != nil {
 		s.ResetOptimizer() // moments of another loss say nothing about this one
 	}
 	s.AppliedStep = in.Step

@@ -45,6 +45,7 @@ type holding struct {
 	end       func()           // of the ranks that share the state; nil without
 	reference *reference       // the model that a KL weight holds the policy to; nil without
 	alone     bool             // the state is wanted whole, for something else than steps
+	solutions solutions        // what the steps of an iteration of STaR draw from
 	snapshots map[int64][]byte // states that await their checkpoint, encoded, by step
 }
 
@@ -135,7 +136,7 @@ func (t *Trainer) recorded(ctx context.Context, in TrainInput) (TrainResult, boo
 
 // apply runs one step on the held state and records it. A replayed step must match its record.
 func (t *Trainer) apply(ctx context.Context, rec Recipe, h *holding, in TrainInput, replay bool) (TrainResult, error) {
-	chosen, err := t.batch(ctx, in.Batch)
+	chosen, err := t.chosen(ctx, rec, h, in)
 	if err != nil {
 		return TrainResult{}, err
 	}
@@ -169,8 +170,10 @@ func (t *Trainer) apply(ctx context.Context, rec Recipe, h *holding, in TrainInp
 	if err := t.snapshot(ctx, rec, h, in.Step); err != nil {
 		return out, err
 	}
-	if err := t.publish(ctx, in.Run, out.Weights, h.state.Model); err != nil {
-		return out, err
+	if chosen.publishes(in.Update) {
+		if err := t.publish(ctx, in.Run, out.Weights, h.state.Model); err != nil {
+			return out, err
+		}
 	}
 	return out, t.record(ctx, in, out.Metrics, false)
 }

@@ -19,6 +19,7 @@ const (
 	PurposeRollout = "rollout"
 	PurposeEval    = "eval"
 	PurposeFilter  = "filter"
+	PurposeHint    = "hint" // training problems with their answers behind them
 )
 
 // Task queues, one a role.
@@ -80,7 +81,7 @@ type FineTuneResult struct {
 	Tokens  int64   `json:"tokens"`
 }
 
-// SliceInput asks for some samples of one prompt. Purpose is rollout, eval or filter.
+// SliceInput asks for some samples of one prompt. Purpose is one of those above.
 type SliceInput struct {
 	Run         string  `json:"run"`
 	Stage       string  `json:"stage"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/workers/recipe"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -23,11 +24,11 @@ func Evaluate(ctx workflow.Context, in EvaluateInput) (activities.EvalResult, er
 	var out activities.EvalResult
 	count := min(in.Recipe.Eval.Problems, in.Problems.Problems)
 	round := RolloutID(in.Run, in.Stage, "eval-"+in.Name)
-	p := Progress{Run: in.Run, Phase: PhaseEvaluate, Stage: in.Stage, Total: count, Child: round}
+	p := Progress{Run: in.Run, Phase: PhaseEvaluate, Stage: recipe.StageName(in.Stage), Total: count, Child: round}
 	if err := answer(ctx, &p); err != nil {
 		return out, err
 	}
-	if err := label(ctx, in.Run, in.Stage); err != nil {
+	if err := label(ctx, in.Run, recipe.StageName(in.Stage)); err != nil {
 		return out, err
 	}
 	state := RolloutState{Slice: in.slice(), Prompts: count, Samples: in.Recipe.Eval.Samples}

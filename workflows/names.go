@@ -23,7 +23,7 @@ func CurateID(run string) string { return run + "/curate" }
 // FineTuneID is the workflow id of a run's fine-tuning.
 func FineTuneID(run string) string { return run + "/sft" }
 
-// ReinforceID is the workflow id of one stage.
+// ReinforceID is the workflow id of one stage, by whatever algorithm.
 func ReinforceID(run, stage string) string { return run + "/" + stage }
 
 // EvaluateID is the workflow id of one evaluation.

@@ -38,8 +38,8 @@ type ReinforceResult struct {
 	Weights  activities.Weights `json:"weights"`
 	Step     int64              `json:"step"`
 	Tokens   int64              `json:"tokens"`
-	Reward   float64            `json:"reward"` // of the last round with a step
-	Ended    string             `json:"ended"`  // steps, all-correct, saturated or stopped
+	Reward   float64            `json:"reward"` // of the last round with a step; of STaR the best score
+	Ended    string             `json:"ended"`  // steps, all-correct, saturated or stopped; of STaR plateau, iterations, nothing-kept or stopped
 }
 
 // Reinforce is one stage of reinforcement learning: sample a round, choose a batch, apply one step, publish, repeat.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/restar-rl/restar/activities"
+	"github.com/restar-rl/restar/workers/recipe"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -28,11 +29,11 @@ type RolloutState struct {
 
 // Rollout fans a round out over the rollout workers and returns its counts. Trajectories stay in the journal.
 func Rollout(ctx workflow.Context, s RolloutState) (activities.SliceResult, error) {
-	p := Progress{Run: s.Slice.Run, Phase: PhaseRollout, Stage: s.Slice.Stage, Total: s.slices(), Done: s.Next, Counts: s.Counts}
+	p := Progress{Run: s.Slice.Run, Phase: PhaseRollout, Stage: recipe.StageName(s.Slice.Stage), Total: s.slices(), Done: s.Next, Counts: s.Counts}
 	if err := answer(ctx, &p); err != nil {
 		return s.Counts, err
 	}
-	if err := label(ctx, s.Slice.Run, s.Slice.Stage); err != nil {
+	if err := label(ctx, s.Slice.Run, recipe.StageName(s.Slice.Stage)); err != nil {
 		return s.Counts, err
 	}
 	last := min(s.Next+slicesPerRun, s.slices())

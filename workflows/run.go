@@ -91,12 +91,9 @@ func (t *trainingRun) reinforce(ctx workflow.Context, i int) error {
 	if err := label(ctx, t.Run, s.Name); err != nil {
 		return err
 	}
-	state := ReinforceState{
-		Run: t.Run, Recipe: t.Recipe, Index: i, Problems: t.data.Train, HeldOut: t.data.HeldOut, Weights: t.weights, Control: t.control,
-	}
+	given := t.control
 	var got ReinforceResult
-	child := as(ctx, t.p.Child, "%d steps of %s: %d prompts, %d to %d samples", s.Steps, t.Recipe.RL.Algorithm, s.Prompts, s.Samples, s.Keep)
-	if err := t.attend(ctx, workflow.ExecuteChildWorkflow(child, Reinforce, state), state.Control, &got); err != nil {
+	if err := t.attend(ctx, t.begin(ctx, i), given, &got); err != nil {
 		return err
 	}
 	t.weights = got.Weights
@@ -104,10 +101,28 @@ func (t *trainingRun) reinforce(ctx workflow.Context, i int) error {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrStep.ValueSet(got.Step), attrReward.ValueSet(got.Reward)); err != nil {
 		return err
 	}
-	if got.Ended == "saturated" {
+	switch got.Ended {
+	case "saturated":
 		t.p.Problem = fmt.Sprintf("%s ended at step %d: %d rounds in a row had no group with both right and wrong answers", s.Name, got.Step, emptyRounds)
+	case nothingKept:
+		t.p.Problem = fmt.Sprintf("%s ended at step %d: its policy solved no problem, so there was nothing to fine-tune on", s.Name, got.Step)
 	}
 	return nil
+}
+
+// begin starts the workflow of a stage.
+func (t *trainingRun) begin(ctx workflow.Context, i int) workflow.ChildWorkflowFuture {
+	s := t.Recipe.Stages[i]
+	if s.Star != nil {
+		state := STaRState{Run: t.Run, Recipe: t.Recipe, Index: i, Problems: t.data.Train, HeldOut: t.data.HeldOut, Base: t.weights, Control: t.control}
+		child := as(ctx, t.p.Child, "up to %d iterations of STaR: %d samples of a prompt", s.Star.Iterations, s.Samples)
+		return workflow.ExecuteChildWorkflow(child, STaR, state)
+	}
+	state := ReinforceState{
+		Run: t.Run, Recipe: t.Recipe, Index: i, Problems: t.data.Train, HeldOut: t.data.HeldOut, Weights: t.weights, Control: t.control,
+	}
+	child := as(ctx, t.p.Child, "%d steps of %s: %d prompts, %d to %d samples", s.Steps, t.Recipe.RL.Algorithm, s.Prompts, s.Samples, s.Keep)
+	return workflow.ExecuteChildWorkflow(child, Reinforce, state)
 }
 
 // attend waits for a child that heeds control. A wish that came while the child was being started, and so reached neither

@@ -27,6 +27,7 @@ const (
 	Init                        // initial weights
 	Tool                        // the seeds that a tool call sees
 	Generate                    // generated problems and demonstrations
+	Hint                        // sampled tokens of rollouts that were given the answer
 )
 
 // Address names one random choice. Fields wider than their packing below are rejected by Valid.

@@ -71,6 +71,11 @@ func Parse(body []byte) (Recipe, error) {
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return Recipe{}, errors.New("the file holds more than one document; a recipe is one: delete what follows the line ---")
 	}
+	for _, s := range r.Stages {
+		if s.Star != nil {
+			s.Star.complete()
+		}
+	}
 	return r, errors.Join(exactNumbers(body), r.Validate())
 }
 
@@ -108,7 +113,7 @@ type numbers struct{ bad []error }
 var fractions = map[string]bool{
 	"rope_theta": true, "held_out_share": true, "cpu_seconds": true, "wall_seconds": true, "learning_rate": true, "weight_decay": true,
 	"clip_low": true, "clip_high": true, "beta1": true, "beta2": true, "max_grad_norm": true, "temperature": true, "max_all_correct": true,
-	"dual_clip": true, "kl_weight": true, "high_entropy_share": true,
+	"dual_clip": true, "kl_weight": true, "high_entropy_share": true, "growth": true, "tolerance": true,
 }
 
 // Visit implements ast.Visitor.

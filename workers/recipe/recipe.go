@@ -130,6 +130,7 @@ type Stage struct {
 	MaxAllCorrect float64 `yaml:"max_all_correct" json:"max_all_correct,omitempty"`
 	Window        int     `yaml:"window" json:"window,omitempty"` // rounds; 0 is 1
 	Filter        *Filter `yaml:"filter" json:"filter,omitempty"`
+	Star          *Star   `yaml:"star" json:"star,omitempty"` // of algorithm star, in place of steps and keep; prompts are then an iteration's
 }
 
 // Filter drops the problems that the stage's first policy already solves every time (rStar2-Agent §4.3, stage 3).
@@ -166,7 +167,7 @@ func (d Data) Generated() Generate {
 func (r Recipe) Steps() int {
 	n := 0
 	for _, s := range r.Stages {
-		n += s.Steps
+		n += s.MostSteps()
 	}
 	return n
 }

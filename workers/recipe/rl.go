@@ -29,7 +29,7 @@ type RL struct {
 	KLEstimator  string  `yaml:"kl_estimator" json:"kl_estimator"`           // k3, k2 or k1
 	KLRefresh    int     `yaml:"kl_refresh_steps" json:"kl_refresh_steps"`   // the policy becomes the reference so often; 0: at stage ends
 	EntropyShare float64 `yaml:"high_entropy_share" json:"high_entropy_share"`
-	PerProblem   int     `yaml:"correct_per_problem" json:"correct_per_problem"` // of rft: how many correct samples train; 0: all
+	PerProblem   int     `yaml:"correct_per_problem" json:"correct_per_problem"` // of rft and star: how many correct samples train; 0: all
 
 	LR            float64 `yaml:"learning_rate" json:"learning_rate"`
 	Warmup        int     `yaml:"warmup_steps" json:"warmup_steps"`
@@ -64,6 +64,9 @@ func preset(name, selection string) RL {
 	r.ClipLow, r.ClipHigh, r.DualClip, r.Updates = a.Clip.Low, a.Clip.High, a.Clip.Dual, a.Updates
 	r.KLWeight, r.KLEstimator, r.KLRefresh = a.KLBeta, string(a.KLEstimator), a.KLRefresh
 	r.EntropyShare, r.PerProblem = a.EntropyTop, a.PerProblem
+	if name == starAlgorithm {
+		r.Decay = 0 // Adam without weight decay (STaR, App H)
+	}
 	return r
 }
 

@@ -26,12 +26,23 @@ func (r Recipe) Validate() error {
 	if len(r.Stages) > 0 {
 		r.RL.check(&c)
 	}
+	if r.RL.Algorithm == starAlgorithm {
+		r.RL.checkStar(&c)
+	}
 	c.that(len(r.Stages) < 200, "stages", len(r.Stages), "fewer than 200 stages (8 bits of a random choice's address)")
 	seen := map[string]bool{"sft": true, "inputs": true, "model": true, "report": true, "audit": true} // names the store uses itself
 	for i, s := range r.Stages {
-		s.check(&c, fmt.Sprintf("stages[%d].", i), seen)
-		c.that(r.RL.Selection != "all" || s.Keep == s.Samples, fmt.Sprintf("stages[%d].keep", i), s.Keep,
-			fmt.Sprintf("samples (%d): rl.selection %q keeps every sample", s.Samples, r.RL.Selection))
+		at := fmt.Sprintf("stages[%d].", i)
+		s.check(&c, at, seen)
+		star := r.RL.Algorithm == starAlgorithm
+		c.that(star == (s.Star != nil), at+"star", set(s.Star != nil), fmt.Sprintf("set with rl.algorithm %s and only with it; the algorithm is %q", starAlgorithm, r.RL.Algorithm))
+		if s.Star != nil {
+			s.Star.check(&c, at, s, r.Eval)
+		} else {
+			s.checkRounds(&c, at)
+			c.that(star || r.RL.Selection != "all" || s.Keep == s.Samples, at+"keep", s.Keep,
+				fmt.Sprintf("samples (%d): rl.selection %q keeps every sample", s.Samples, r.RL.Selection))
+		}
 		seen[s.Name] = true
 	}
 	r.Eval.check(&c)
@@ -157,10 +168,6 @@ func (r RL) check(c *checks) {
 
 func (s Stage) check(c *checks, at string, seen map[string]bool) {
 	c.that(nameForm.MatchString(s.Name) && !seen[s.Name], at+"name", s.Name, "a name of its own (lower-case letters, digits, hyphens; not sft, inputs, model, report or audit)")
-	c.within(at+"steps", s.Steps, maxSteps)
-	c.within(at+"prompts", s.Prompts, 1<<16)
-	c.that(s.Samples >= 2 && s.Samples < 1<<16, at+"samples", s.Samples, "2 to 65535")
-	c.that(s.Keep >= 2 && s.Keep <= s.Samples, at+"keep", s.Keep, fmt.Sprintf("2 to samples (%d)", s.Samples))
 	c.that(s.ResponseTokens >= 16 && s.ResponseTokens <= 1<<20, at+"response_tokens", s.ResponseTokens, "16 to 1048576")
 	c.that(s.Turns >= 1 && s.Turns < 4096, at+"turns", s.Turns, "1 to 4095")
 	if s.LR != 0 {
@@ -173,6 +180,21 @@ func (s Stage) check(c *checks, at string, seen map[string]bool) {
 		c.that(f.Samples >= 1 && f.Samples < 1<<16, at+"filter.samples", f.Samples, "1 to 65535")
 		c.within(at+"filter.problems", f.Problems, 1<<24)
 	}
+}
+
+// checkRounds reports what is wrong with a stage whose rounds are one batch each.
+func (s Stage) checkRounds(c *checks, at string) {
+	c.within(at+"steps", s.Steps, maxSteps)
+	c.within(at+"prompts", s.Prompts, 1<<16)
+	c.that(s.Samples >= 2 && s.Samples < 1<<16, at+"samples", s.Samples, "2 to 65535")
+	c.that(s.Keep >= 2 && s.Keep <= s.Samples, at+"keep", s.Keep, fmt.Sprintf("2 to samples (%d)", s.Samples))
+}
+
+func set(is bool) string {
+	if is {
+		return "set"
+	}
+	return "not set"
 }
 
 func (e Eval) check(c *checks) {

@@ -102,6 +102,8 @@ var presets = map[string]func(a *Algorithm){
 	"cispo": func(a *Algorithm) { a.Ratio, a.Clip = WeightRatio, Clip{Low: 1, High: 0.28} },
 	// Online rejection-sampling fine-tuning (DeepSeekMath §5.2.1) and STaR's inner loop.
 	"rft": func(a *Algorithm) { a.Imitate, a.PerProblem = true, 0 },
+	// STaR (arXiv 2203.14465) Alg 1: one solution of a problem, and a fresh start from the base in every iteration.
+	"star": func(a *Algorithm) { a.Imitate, a.PerProblem = true, 1 },
 }
 
 // Preset returns a named algorithm with its paper's values.
@@ -147,7 +149,7 @@ func (a Algorithm) Check() error {
 	that(a.KLRefresh >= 0 && (a.KLRefresh == 0 || a.KLBeta > 0), "kl_refresh_steps is %d with kl_weight %v, want 0 without a weight", a.KLRefresh, a.KLBeta)
 	that(a.EntropyTop > 0 && a.EntropyTop <= 1, "high_entropy_share is %v, want above 0 and at most 1", a.EntropyTop)
 	that(!a.Imitate || a.KLBeta == 0 && a.Importance == 0 && a.Selection == KeepAll, "imitation of correct samples has kl_weight %v, importance_limit %v and selection %q, want 0, 0 and all", a.KLBeta, a.Importance, a.Selection)
-	that(a.PerProblem >= 0 && (a.PerProblem == 0 || a.Imitate), "correct_per_problem is %d, want 0 without imitation (rft)", a.PerProblem)
+	that(a.PerProblem >= 0 && (a.PerProblem == 0 || a.Imitate), "correct_per_problem is %d, want 0 without imitation (rft, star)", a.PerProblem)
 	return errors.Join(errs...)
 }
 

@@ -52,6 +52,42 @@ func STaRSteps(iteration, first int, growth float64) (int, error) {
 	return int(steps), nil
 }
 
+// STaRTotal is the number of fine-tuning steps of the first iterations together.
+func STaRTotal(iterations, first int, growth float64) (int, error) {
+	total := 0
+	for i := 1; i <= iterations; i++ {
+		n, err := STaRSteps(i, first, growth)
+		if total += n; err != nil || total > math.MaxInt32 {
+			return 0, fmt.Errorf("%d iterations ask for more than %d steps; end the run or lower the growth of %v", iterations, math.MaxInt32, growth)
+		}
+	}
+	return total, nil
+}
+
+// STaRRound is the part of n problems that an iteration, counted from 1, samples: from an ordinal of their shuffled order on, so many
+// prompts. An epoch of that order has n ordinals, and a round lies within one, so no round has a problem twice. prompts 0 is all.
+func STaRRound(iteration, prompts, n int) (first, count int) {
+	if prompts == 0 || prompts > n {
+		prompts = n
+	}
+	if prompts == 0 {
+		return 0, 0
+	}
+	rounds := n / prompts // of an epoch; its rest comes in others
+	return (iteration-1)/rounds*n + (iteration-1)%rounds*prompts, prompts
+}
+
+// STaREnds tells by which rule STaR is over: "plateau", "iterations", or "" while it goes on. scores begin with the base's.
+func STaREnds(scores []float64, iterations, window int, tolerance float64) string {
+	switch {
+	case Plateau(scores, window, tolerance):
+		return "plateau"
+	case len(scores) > iterations:
+		return "iterations"
+	}
+	return ""
+}
+
 // Plateau says that the last window of scores brings no more than tolerance over the best before it: STaR ends there and
 // reports the best.
 func Plateau(scores []float64, window int, tolerance float64) bool {

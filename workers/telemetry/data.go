@@ -7,6 +7,7 @@ type ReportData struct {
 	Facts        []Fact // what was asked and what it cost, in the order to show
 	Evals        []Eval // before reinforcement learning first, then after each stage
 	Steps        []Step // optimizer steps in order
+	Iterations   []Iterations
 	SFT          []LossPoint
 	Curation     Curation
 	Trajectories []Trajectory
@@ -41,6 +42,14 @@ type Step struct {
 	Entropy        float64 // nats a token
 	ResponseTokens float64 // mean sampled tokens a trajectory
 	GradNorm       float64 // before clipping
+}
+
+// Iterations are the scores of a stage that trains from its first policy again and again (STaR).
+type Iterations struct {
+	Stage  string
+	Score  string    // what is scored
+	Scores []float64 // 0 to 1; the first policy's, then those of iterations 1, 2, ...
+	Best   int       // position of the one that the stage gives
 }
 
 // LossPoint is the fine-tuning loss of one step, in nats a token.

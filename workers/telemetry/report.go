@@ -68,6 +68,16 @@ func charts(d ReportData) ([]Chart, error) {
 			return nil, err
 		}
 	}
+	for _, s := range d.Iterations {
+		pts := make([]point, len(s.Scores))
+		for i, y := range s.Scores {
+			pts[i] = point{float64(i), y}
+		}
+		title := fmt.Sprintf("%s: %s by iteration, 0 is its first policy", s.Stage, s.Score)
+		if err := add(title, pts, []mark{{float64(s.Best), "best"}}); err != nil {
+			return nil, err
+		}
+	}
 	loss := make([]point, len(d.SFT))
 	for i, p := range d.SFT {
 		loss[i] = point{float64(p.Step), p.Loss}

@@ -37,8 +37,12 @@ type Figures struct {
 // figures gathers them from a run's results and the timings in the store.
 func figures(ctx context.Context, s store.Store, run string, r recipe.Recipe, out workflows.RunResult, took time.Duration) (Figures, error) {
 	f := Figures{Minutes: took.Minutes()}.scored(out)
+	var kept []string
 	for _, stage := range r.Stages {
-		entries, err := s.List(ctx, store.StagePrefix(run, stage.Name)+"timings/")
+		kept = append(kept, stage.Kept()...)
+	}
+	for _, stage := range kept {
+		entries, err := s.List(ctx, store.StagePrefix(run, stage)+"timings/")
 		if err != nil {
 			return f, err
 		}

@@ -36,6 +36,7 @@ type world struct {
 	again   map[int]bool
 	updates int
 	chosen  []activities.SelectInput
+	correct func(activities.SliceInput) int // samples of a slice; nil is none
 }
 
 func (w *world) ask(name string) error {
@@ -88,7 +89,11 @@ func (w *world) install(env *testsuite.TestWorkflowEnvironment) {
 		w.mu.Lock()
 		w.slices = append(w.slices, in)
 		w.mu.Unlock()
-		return activities.SliceResult{Samples: in.Samples, Tokens: 10}, w.ask(fmt.Sprintf("slice %s/%s/%d/%d", in.Stage, in.Round, in.Ordinal, in.Slice))
+		out := activities.SliceResult{Samples: in.Samples, Tokens: 10}
+		if w.correct != nil {
+			out.Correct = w.correct(in)
+		}
+		return out, w.ask(fmt.Sprintf("slice %s/%s/%d/%d", in.Stage, in.Round, in.Ordinal, in.Slice))
 	})
 	env.OnActivity(selector.SelectBatch, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SelectInput) (activities.SelectResult, error) {
 		n := 4

@@ -47,8 +47,9 @@ func TestAChangedWorkflowFailsItsReplay(t *testing.T) {
 func TestRecordHistories(t *testing.T) {
 	address, run, ok := strings.Cut(os.Getenv("RESTAR_RECORD"), ",")
 	if !ok {
-		t.Skip("set RESTAR_RECORD=address,run to record histories")
+		t.Skip("set RESTAR_RECORD=address,run to record histories, or address,run,stage those of a stage of STaR")
 	}
+	run, star, isStar := strings.Cut(run, ",")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := client.Dial(client.Options{HostPort: address, Namespace: "restar"})
@@ -56,10 +57,14 @@ func TestRecordHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for name, id := range map[string]string{
+	ids := map[string]string{
 		"training-run": RunID(run), "curate": CurateID(run), "fine-tune": FineTuneID(run), "reinforce": ReinforceID(run, "stage1"),
 		"reinforce-filter": ReinforceID(run, "stage2"), "rollout": RolloutID(run, "stage1", "000000"), "evaluate": EvaluateID(run, "stage1"),
-	} {
+	}
+	if isStar {
+		ids = map[string]string{"training-run-star": RunID(run), "star": ReinforceID(run, star)}
+	}
+	for name, id := range ids {
 		record(ctx, t, c, name, id)
 	}
 }

@@ -34,11 +34,16 @@ func ReadCurves(ctx context.Context, s store.Store, run string, rec Recipe) (Cur
 	var out Curves
 	stages := []string{StageSFT}
 	for _, st := range rec.Stages {
-		steps, err := metricsOf[StepMetrics](ctx, s, run, st.Name)
-		if err != nil {
-			return out, err
+		for _, kept := range st.Kept() {
+			steps, err := metricsOf[StepMetrics](ctx, s, run, kept)
+			if err != nil {
+				return out, err
+			}
+			out.Steps = append(out.Steps, steps...)
 		}
-		out.Steps = append(out.Steps, steps...)
+		if st.Star != nil { // the policies that it scored on held-out problems, its first one too
+			stages = append(append(stages, st.Iteration(0)), st.Kept()...)
+		}
 		stages = append(stages, st.Name)
 	}
 	slices.SortFunc(out.Steps, func(a, b StepMetrics) int { return cmp.Compare(a.Step, b.Step) })
@@ -79,11 +84,12 @@ func evalCurves(ctx context.Context, s store.Store, run, stage string) ([]EvalCu
 
 func evalCurve(ctx context.Context, s store.Store, run string, r EvalResult) (EvalCurve, error) {
 	c := EvalCurve{EvalResult: r}
-	if r.Stage != StageSFT {
-		_, step, err := parseVersion(Weights{Stage: r.Stage, Version: r.Version})
-		if err != nil {
-			return c, err
-		}
+	of := r.Version[:max(0, strings.LastIndexByte(r.Version, '-'))] // of STaR's policies another than the stage that evaluates them
+	_, step, err := parseVersion(Weights{Stage: of, Version: r.Version})
+	if err != nil {
+		return c, err
+	}
+	if of != StageSFT {
 		c.Step = step
 	}
 	var graded [][]rl.Graded

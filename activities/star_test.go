@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels/philox"
@@ -166,18 +167,32 @@ func (s star) iterate(st store.Store, in SolutionsInput) (SolutionsResult, Weigh
 	return kept, Weights{Stage: in.Stage, Version: versionOf(in.Stage, in.Step+int64(in.Steps)-1), Digest: m.WeightsDigest}
 }
 
-// twice runs two iterations undisturbed.
+// twice runs two iterations undisturbed, once for all tests, and gives each its own copy of the store.
 func twice(t *testing.T) (*store.Memory, star, [2]SolutionsInput, [2]SolutionsResult, [2]Weights) {
+	t.Helper()
 	st, s := starRun(t)
-	var in [2]SolutionsInput
-	var kept [2]SolutionsResult
-	var policy [2]Weights
-	in[0] = s.round(1, 0, s.base)
-	kept[0], policy[0] = s.iterate(st, in[0])
-	in[1] = s.round(2, int64(in[0].Steps), policy[0])
-	kept[1], policy[1] = s.iterate(st, in[1])
-	return st, s, in, kept, policy
+	ranOnce.Do(func() {
+		ran.in[0] = s.round(1, 0, s.base)
+		ran.kept[0], ran.policy[0] = s.iterate(st, ran.in[0])
+		ran.in[1] = s.round(2, int64(ran.in[0].Steps), ran.policy[0])
+		ran.kept[1], ran.policy[1] = s.iterate(st, ran.in[1])
+		ran.objects = contents(t, st)
+	})
+	for key, body := range ran.objects {
+		put(t, st, key, body)
+	}
+	return st, s, ran.in, ran.kept, ran.policy
 }
+
+var (
+	ranOnce sync.Once
+	ran     struct {
+		objects map[string][]byte
+		in      [2]SolutionsInput
+		kept    [2]SolutionsResult
+		policy  [2]Weights
+	}
+)
 
 func TestSTaRKeepsWhatIsRightAndTakesHintsAway(t *testing.T) {
 	st, s, in, kept, _ := twice(t)
@@ -322,17 +337,20 @@ func (s star) unsolved(st store.Store, in SolutionsInput) Dataset {
 }
 
 func TestAFaultAtAnyWriteOfAnIterationOfSTaRChangesNothing(t *testing.T) {
-	want, s, in, kept, _ := twice(t)
+	_, s, in, kept, _ := twice(t)
 	st, _ := starRun(t)
-	s.iterate(st, in[0])
-	unsolved := s.unsolved(st, in[1])
-	script := s.script(in[1], unsolved, kept[1].Batch)
-	b := s.process(st, in[1].Weights)
-	sampled := in[1].Prompts + 1 + unsolved.Problems
+	unsolved := s.unsolved(st, in[0])
+	script := s.script(in[0], unsolved, kept[0].Batch)
+	b := s.process(st, in[0].Weights)
+	sampled := in[0].Prompts + 1 + unsolved.Problems
 	for _, f := range script[:sampled] {
 		must(t, f(b))
 	}
-	everyFault(t, contents(t, st), canonical(t, want), script[sampled:])
+	start := contents(t, st)
+	for _, f := range script[sampled:] {
+		must(t, f(b))
+	}
+	everyFault(t, start, canonical(t, st), script[sampled:])
 }
 
 func TestWithinAnIterationOfSTaRNoPolicyIsPublished(t *testing.T) {
@@ -444,5 +462,29 @@ func TestTheReportTellsTheBestIterationAndThePlateau(t *testing.T) {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the report lacks %q", want)
 		}
+	}
+}
+
+func TestCurvesOfSTaRHoldTheStepsAndPoliciesOfItsIterations(t *testing.T) {
+	st, s, in, _, policy := twice(t)
+	b := s.process(st, s.base)
+	for _, e := range []struct {
+		stage  string
+		policy Weights
+	}{{s.name(0), s.base}, {s.name(1), policy[0]}, {s.name(2), policy[1]}, {"star", policy[0]}} {
+		putGroup(t, st, SliceInput{Run: benchRun, Stage: e.stage, Purpose: PurposeEval, Round: e.stage}, []ended{right(), wrong()}, asMade)
+		call[EvalResult](b, b.sco.Score, ScoreInput{Run: benchRun, Stage: e.stage, Name: e.stage, Problems: s.set, Count: 1, Samples: 2, Weights: e.policy})
+	}
+	got, err := ReadCurves(t.Context(), st, benchRun, s.rec)
+	must(t, err)
+	var evals []string
+	for _, e := range got.Evals {
+		evals = append(evals, fmt.Sprintf("%s after %d", e.Name, e.Step))
+	}
+	if want := []string{"star.000 after 0", "star.001 after 3", "star.002 after 8", "star after 3"}; !slices.Equal(evals, want) {
+		t.Errorf("evaluations %q, want %q", evals, want)
+	}
+	if len(got.Steps) != in[0].Steps+in[1].Steps || got.Steps[7].Step != 8 {
+		t.Errorf("%d steps, want those of both iterations", len(got.Steps))
 	}
 }

@@ -18,6 +18,16 @@ import (
 type Curves struct {
 	Evals []EvalCurve   `json:"evaluations"` // by step, the one before reinforcement learning first
 	Steps []StepMetrics `json:"steps"`
+	Star  []StarCurve   `json:"star,omitempty"` // of the stages of STaR
+}
+
+// StarCurve is a stage of STaR: its policies with their scores, which of them is best, and what ended it ("plateau", "iterations",
+// or nothing if a person did).
+type StarCurve struct {
+	Stage      string      `json:"stage"`
+	Iterations []Iteration `json:"iterations"`
+	Best       int         `json:"best"`
+	Ended      string      `json:"ended"`
 }
 
 // EvalCurve is one evaluation with its scores for every number of samples.
@@ -43,6 +53,11 @@ func ReadCurves(ctx context.Context, s store.Store, run string, rec Recipe) (Cur
 		}
 		if st.Star != nil { // the policies that it scored on held-out problems, its first one too
 			stages = append(append(stages, st.Iteration(0)), st.Kept()...)
+			all, err := Iterations(ctx, s, run, st.Name)
+			if err != nil {
+				return out, err
+			}
+			out.Star = append(out.Star, StarCurve{st.Name, all, STaRBest(Scores(all)), STaREnds(st, Scores(all))})
 		}
 		stages = append(stages, st.Name)
 	}

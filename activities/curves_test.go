@@ -2,10 +2,12 @@ package activities
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/recipe"
 	"github.com/restar-rl/restar/workers/store"
 )
 
@@ -38,6 +40,27 @@ func TestCurvesHoldEveryEvaluationAndStepInOrder(t *testing.T) {
 	} {
 		if math.Abs(c[0]-c[1]) > 1e-12 {
 			t.Errorf("%s is %v, want %v", what, c[0], c[1])
+		}
+	}
+}
+
+func TestCurvesSayWhichIterationOfSTaRIsBestAndWhatEndedIt(t *testing.T) {
+	rec := toyRecipe(t)
+	rec.Stages[0].Star = &recipe.Star{Iterations: 5, FirstSteps: 4, Growth: 1, Batch: 2, Window: 1, Tolerance: 0.01}
+	for name, c := range map[string]struct {
+		scores []float64
+		best   int
+	}{"plateau": {[]float64{0.5, 0.62, 0.625}, 2}, "": {[]float64{0.5, 0.7}, 1}, "iterations": {[]float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, 5}} {
+		st := store.NewMemory()
+		for i, score := range c.scores {
+			body, err := json.Marshal(Iteration{Iteration: i, Score: score})
+			must(t, err)
+			put(t, st, store.ArtifactKey(benchRun, "one", fmt.Sprintf("%s%03d.json", iterationName, i)), body)
+		}
+		got, err := ReadCurves(t.Context(), st, benchRun, rec)
+		must(t, err)
+		if len(got.Star) != 1 || got.Star[0].Stage != "one" || len(got.Star[0].Iterations) != len(c.scores) || got.Star[0].Best != c.best || got.Star[0].Ended != name {
+			t.Errorf("%+v, want the best at %d and the end %q", got.Star, c.best, name)
 		}
 	}
 }

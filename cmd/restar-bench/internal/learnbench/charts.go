@@ -1,6 +1,7 @@
 package learnbench
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"os"
@@ -87,8 +88,11 @@ func (b *bench) legend(r result, before []line) string {
 
 func overEvals(of func(eval) float64) func(result) plotter.XYs {
 	return func(r result) plotter.XYs {
-		out := make(plotter.XYs, len(r.Evals))
-		for i, e := range r.Evals {
+		evals := slices.Clone(r.Evals) // the last may be of an earlier policy, the best one
+		slices.SortStableFunc(evals, func(a, b eval) int { return cmp.Compare(a.Step, b.Step) })
+		evals = slices.CompactFunc(evals, func(a, b eval) bool { return a.Step == b.Step })
+		out := make(plotter.XYs, len(evals))
+		for i, e := range evals {
 			out[i] = plotter.XY{X: float64(e.Step), Y: of(e)}
 		}
 		return out

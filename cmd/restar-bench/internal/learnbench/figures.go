@@ -62,6 +62,16 @@ func (b *bench) single(f figures, r result) {
 	} {
 		f.set(b.table.figures(r.planned)+name, v)
 	}
+	for _, s := range r.Star {
+		if len(s.Iterations) == 0 {
+			continue
+		}
+		f.set(b.table.figures(r.planned)+"iterations", float64(len(s.Iterations)-1))
+		f.set(b.table.figures(r.planned)+"best_iteration", float64(s.Best))
+		f.set(b.table.figures(r.planned)+"score_base", s.Iterations[0].Score)
+		f.set(b.table.figures(r.planned)+"score_best", s.Iterations[s.Best].Score)
+		f.set(b.table.figures(r.planned)+"plateau", float64(count(s.Ended == "plateau")))
+	}
 	for _, at := range []struct {
 		when string
 		eval

@@ -242,6 +242,27 @@ func TestWhatWasNotRunHasNoFigure(t *testing.T) {
 	}
 }
 
+func TestSTaRReportsItsPlateau(t *testing.T) {
+	r := finished(planned{"star", 1, false}, 0.5, 0.6, 60, 40)
+	must(t, json.Unmarshal([]byte(`{"star": [{"stage": "s", "iterations": [{"score": 0.5}, {"score": 0.62, "steps": 40}, {"score": 0.61, "steps": 48}], "best": 1, "ended": "plateau"}]}`), &r.curves))
+	b := &bench{table: theTable(t), key: "k"}
+	f := b.figures([]result{r}, 9)
+	for name, want := range map[string]float64{"star_1_iterations": 2, "star_1_best_iteration": 1, "star_1_score_base": 0.5, "star_1_score_best": 0.62, "star_1_plateau": 1} {
+		if got, ok := f.number(name); !ok || got != want {
+			t.Errorf("%s is %v, want %v", name, f[name], want)
+		}
+	}
+	var out strings.Builder
+	must(t, b.report(&out, []result{r}, f))
+	if !strings.Contains(out.String(), "star-1: scores 50.0% 62.0% 61.0% (base first); iteration 1 is the best, after which it stood still") {
+		t.Errorf("the report lacks the plateau:\n%s", out.String())
+	}
+	r.Evals = append(r.Evals, r.Evals[1]) // the best policy again, as the stage's own
+	if xys := overEvals(func(e eval) float64 { return e.Pass1 })(r); len(xys) != 3 || xys[2].X != 20 || xys[1].X != 10 {
+		t.Errorf("the curve is %v, want every step once and in order", xys)
+	}
+}
+
 func TestChartsArePicturesOfAllRuns(t *testing.T) {
 	b := &bench{table: theTable(t)}
 	dir := t.TempDir()

@@ -23,9 +23,9 @@ func bars() []bar {
 		{figure: "tool_error_drop_min", least: 0.5, says: "share of the tool errors in correct held-out trajectories that it took away, worst seed"},
 		{figure: "rl_minutes_max", most: 12, reported: true, says: "minutes of a GRPO-RoC run, SFT and evaluations included, slowest seed"},
 		{figure: "minutes", most: 120, reported: true, says: "minutes of all runs"},
-		{figure: "dapo_1_gain_points", least: 0, reported: true, says: "points gained by DAPO"},
-		{figure: "deepseekmath_1_gain_points", least: 0, reported: true, says: "points gained by DeepSeekMath's GRPO"},
-		{figure: "star_1_gain_points", least: 0, reported: true, says: "points gained by STaR"},
+		{figure: "dapo_1_gain_points", least: 0.01, reported: true, says: "points gained by DAPO"},
+		{figure: "deepseekmath_1_gain_points", least: 0.01, reported: true, says: "points gained by DeepSeekMath's GRPO"},
+		{figure: "star_1_gain_points", least: 0.01, reported: true, says: "points gained by STaR's best iteration"},
 	}
 }
 
@@ -63,9 +63,16 @@ func (b *bench) report(out io.Writer, results []result, f figures) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, r := range results {
+		for _, s := range r.Star {
+			fmt.Fprintf(out, "%s: %s\n", r.name(), s.String())
+		}
+	}
 	z := results[len(results)-1].last()
 	fmt.Fprintf(out, "held-out scores: %d problems, %d samples each (k); errors are those among the calls of correct trajectories: held out, and in the first and last %d steps' rollouts\n", z.Problems, z.Samples, window)
-	fmt.Fprintf(out, "the ablation without RoC ends with more of them in %v of %v seeds in rollouts (%v held out)\n", f["roc_beats_grpo_seeds"], f["roc_beats_grpo_of"], f["roc_beats_grpo_seeds_held_out"])
+	if n, _ := f.number("roc_beats_grpo_of"); n > 0 {
+		fmt.Fprintf(out, "the ablation without RoC ends with more of them in %v of %v seeds in rollouts (%v held out)\n", f["roc_beats_grpo_seeds"], f["roc_beats_grpo_of"], f["roc_beats_grpo_seeds_held_out"])
+	}
 	for _, k := range bars() {
 		if v, ok := f.number(k.figure); ok {
 			mark := "ok  "
@@ -77,6 +84,22 @@ func (b *bench) report(out io.Writer, results []result, f figures) error {
 	}
 	fmt.Fprintf(out, "learning code %s; figures in %s, charts beside them\n", b.key, b.Figures)
 	return nil
+}
+
+// String tells how a stage of STaR went.
+func (s star) String() string {
+	if len(s.Iterations) == 0 {
+		return "no iteration was scored"
+	}
+	text := "scores"
+	for _, it := range s.Iterations {
+		text += fmt.Sprintf(" %.1f%%", 100*it.Score)
+	}
+	text += fmt.Sprintf(" (base first); iteration %d is the best", s.Best)
+	if s.Ended == "plateau" {
+		return text + ", after which it stood still"
+	}
+	return text + ", without a plateau"
 }
 
 // top is the score of all samples.

@@ -31,6 +31,17 @@ type curves struct {
 	MinutesRL float64 `json:"minutes_rl"`
 	Evals     []eval  `json:"evaluations"`
 	Steps     []step  `json:"steps"`
+	Star      []star  `json:"star"`
+}
+
+// star is a stage of STaR.
+type star struct {
+	Iterations []struct {
+		Score float64 `json:"score"`
+		Steps int     `json:"steps"`
+	} `json:"iterations"` // the base first
+	Best  int    `json:"best"`
+	Ended string `json:"ended"`
 }
 
 // eval is one evaluation on held-out problems.

@@ -37,7 +37,7 @@ func ReadBase(path string) (Base, error) {
 	return b, nil
 }
 
-// Change is what a derived recipe has otherwise. "Stages" changes every stage.
+// Change is what a derived recipe has otherwise; a value of nil takes a key away. Stages changes every stage.
 type Change struct {
 	Algorithm string // of rl; "" is the base's own
 	Seed      uint64
@@ -127,5 +127,5 @@ func merged(m, changes yaml.MapSlice) yaml.MapSlice {
 	for _, item := range changes {
 		m = set(m, item.Key.(string), item.Value)
 	}
-	return m
+	return slices.DeleteFunc(slices.Clone(m), func(item yaml.MapItem) bool { return item.Value == nil })
 }

@@ -69,6 +69,39 @@ func minutes(t *testing.T, path string) float64 {
 	return f.Minutes
 }
 
+// curvesOf checks that a file holds the run's two steps between its two evaluations, each with scores for both numbers of samples.
+func curvesOf(t *testing.T, path string) {
+	t.Helper()
+	var c struct {
+		Seed    uint64  `json:"seed"`
+		Stages  float64 `json:"seconds_of_stages"`
+		Minutes float64 `json:"minutes_rl"`
+		Evals   []struct {
+			Step   int64     `json:"step"`
+			PassAt []float64 `json:"pass_at"`
+			MajAt  []float64 `json:"maj_at"`
+		} `json:"evaluations"`
+		Steps []struct {
+			Step int64 `json:"step"`
+		} `json:"steps"`
+	}
+	body, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(body, &c)
+	}
+	if err != nil || c.Seed != 11 || len(c.Evals) != 2 || c.Evals[0].Step != 0 || c.Stages <= 0 || 60*c.Minutes < c.Stages {
+		t.Fatalf("curves %s (%v), want two evaluations and the time of the stages within that of the run", body, err)
+	}
+	if last := int64(len(c.Steps)); c.Evals[1].Step != last || last > 0 && c.Steps[last-1].Step != last {
+		t.Errorf("the last evaluation is at step %d of %d", c.Evals[1].Step, last)
+	}
+	for _, e := range c.Evals {
+		if len(e.PassAt) != 2 || len(e.MajAt) != 2 {
+			t.Errorf("an evaluation of 2 samples has %d and %d scores", len(e.PassAt), len(e.MajAt))
+		}
+	}
+}
+
 func TestOneCommandTrainsIsInterruptedAndGoesOn(t *testing.T) {
 	devserver(t)
 	text := func(seed string) []string {
@@ -85,13 +118,15 @@ func TestOneCommandTrainsIsInterruptedAndGoesOn(t *testing.T) {
 	code, out := run(t, "run", other, "--dir", dir)
 	want(t, "another recipe", code, 2, out, "run tiny exists with another recipe: seed is 12, was 11", "--run")
 
-	code, out = run(t, "run", recipe, "--dir", dir, "--figures", filepath.Join(dir, "figures.json"))
+	code, out = run(t, "run", recipe, "--dir", dir, "--figures", filepath.Join(dir, "figures.json"), "--curves", filepath.Join(dir, "curves.json"))
 	want(t, "continued", code, 0, out, "found, going on", "sft to stage1", "run tiny is done", "report.html")
 	for _, name := range []string{"report.html", "figures.json", "model/config.json", "model/tokenizer.json", "model/model.safetensors"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
+
+	curvesOf(t, filepath.Join(dir, "curves.json"))
 
 	again := filepath.Join(dir, "again.json")
 	code, out = run(t, "run", recipe, "--dir", dir, "--json", "--figures", again)

@@ -134,7 +134,7 @@ func (s *Scoring) addSteps(ctx context.Context, rec Recipe, run string, d *telem
 		for _, m := range all {
 			d.Steps = append(d.Steps, telemetry.Step{
 				Stage: st.Name, Step: m.Step, Reward: m.Reward, ToolErrorShare: m.ToolErrorShare, Entropy: m.Entropy,
-				ResponseTokens: m.ResponseTokens, GradNorm: m.GradNorm,
+				ResponseTokens: m.ResponseTokens, GradNorm: m.GradNorm, ToolErrorCorrect: float64(m.CorrectErrors) / float64(m.CorrectCalls),
 			})
 		}
 	}

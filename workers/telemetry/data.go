@@ -39,6 +39,8 @@ type Step struct {
 	Step           int64
 	Reward         float64 // mean over the round's samples
 	ToolErrorShare float64 // errors among the round's tool calls
+	// ToolErrorCorrect is the same among the calls of correct trajectories (rStar2-Agent Fig 4), not a number if they have none.
+	ToolErrorCorrect float64
 	Entropy        float64 // nats a token
 	ResponseTokens float64 // mean sampled tokens a trajectory
 	GradNorm       float64 // before clipping

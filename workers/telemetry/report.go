@@ -47,6 +47,7 @@ func charts(d ReportData) ([]Chart, error) {
 	}{
 		{"Reward (mean of the round)", func(s Step) float64 { return s.Reward }},
 		{"Tool errors (share of calls)", func(s Step) float64 { return s.ToolErrorShare }},
+		{"Tool errors in correct trajectories", func(s Step) float64 { return s.ToolErrorCorrect }},
 		{"Entropy (nats a token)", func(s Step) float64 { return s.Entropy }},
 		{"Response length (tokens)", func(s Step) float64 { return s.ResponseTokens }},
 		{"Gradient norm", func(s Step) float64 { return s.GradNorm }},

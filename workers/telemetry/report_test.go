@@ -71,6 +71,20 @@ func TestReportAsksNothingOfTheNetwork(t *testing.T) {
 	}
 }
 
+func TestRoundsWithoutCallsInCorrectTrajectoriesHaveNoErrorCurve(t *testing.T) {
+	d := sampleReport()
+	const title = "Tool errors in correct trajectories"
+	if !strings.Contains(render(t, d), title) {
+		t.Errorf("the report has no chart %q", title)
+	}
+	for i := range d.Steps {
+		d.Steps[i].ToolErrorCorrect = math.NaN()
+	}
+	if strings.Contains(render(t, d), title) {
+		t.Errorf("the report has a chart %q of nothing", title)
+	}
+}
+
 func TestSameDataGivesTheSameReport(t *testing.T) {
 	first := render(t, sampleReport())
 	for range 5 {
@@ -88,8 +102,8 @@ func TestReportShowsEveryPart(t *testing.T) {
 			t.Errorf("report lacks %q", want)
 		}
 	}
-	if n := strings.Count(out, "<svg"); n != 6 {
-		t.Errorf("report has %d charts, want 6", n)
+	if n := strings.Count(out, "<svg"); n != 7 {
+		t.Errorf("report has %d charts, want 7", n)
 	}
 	if strings.Contains(out, "#010203") || strings.Contains(out, "ZgotmplZ") {
 		t.Error("a marker was left in the page")

@@ -41,9 +41,9 @@ type Step struct {
 	ToolErrorShare float64 // errors among the round's tool calls
 	// ToolErrorCorrect is the same among the calls of correct trajectories (rStar2-Agent Fig 4), not a number if they have none.
 	ToolErrorCorrect float64
-	Entropy        float64 // nats a token
-	ResponseTokens float64 // mean sampled tokens a trajectory
-	GradNorm       float64 // before clipping
+	Entropy          float64 // nats a token
+	ResponseTokens   float64 // mean sampled tokens a trajectory
+	GradNorm         float64 // before clipping
 }
 
 // Iterations are the scores of a stage that trains from its first policy again and again (STaR).

@@ -8,14 +8,17 @@ import (
 	"github.com/restar-rl/restar/kernels/philox"
 )
 
-// The mix of first programs in demonstrations. Demonstrations teach the protocol and not the mathematics: the right
-// program is the most frequent single one, yet most are wrong, so that there is something left for reinforcement
-// learning to find. Errors are of few kinds that all families share.
+// The mix of first programs in demonstrations. Demonstrations teach the protocol and not the mathematics: most programs
+// are wrong, so that there is something left for reinforcement learning to find, and errors are of few kinds that all families
+// share. A program that fails is the right one called in a wrong way, and its repair is right more often than a first program is:
+// answers come out right in a clumsy way too, which an outcome reward alone does not tell from the clean one (rStar2-Agent §2.2).
 const (
-	rightShare     = 0.25
-	offByOneShare  = 0.16 // the right program with 1 added or taken away
-	wrongShare     = 0.41 // an expression that does not fit the question
-	secondTryShare = 0.6  // of demonstrations whose first program fails, those that call once more
+	rightShare     = 0.10
+	offByOneShare  = 0.14 // the right program with 1 added or taken away
+	wrongShare     = 0.46 // an expression that does not fit the question
+	commonestShare = 0.4  // of wrong programs, those that make the family's commonest mistake; the others are any of its mistakes
+	secondTryShare = 0.8  // of demonstrations whose first program fails, those that call once more
+	repairShare    = 0.6  // of these calls, those that mend the program; the others are drawn like a first one that runs
 )
 
 // guess is the answer of a demonstration that gives up. No generated problem has it.
@@ -50,7 +53,11 @@ func demoTurns(q question, d *dice, tool string) []Turn {
 	code, message := q.failing(d)
 	turns := []Turn{{RoleAssistant, callText(tool, code)}, {RoleTool, failureText(message)}}
 	if d.chance() < secondTryShare {
-		return finish(turns, tool, q.attempt(d.chance()*(rightShare+offByOneShare+wrongShare), d))
+		u := d.chance() * (rightShare + offByOneShare + wrongShare)
+		if d.chance() < repairShare {
+			u = 0 // the right program
+		}
+		return finish(turns, tool, q.attempt(u, d))
 	}
 	return append(turns, Turn{RoleAssistant, answerText(guess)})
 }
@@ -72,6 +79,9 @@ func (q question) attempt(u float64, d *dice) program {
 		return q.family.right.program(q.numbers, 1)
 	case u < rightShare+offByOneShare:
 		return q.family.right.program(q.numbers, -1)
+	}
+	if d.chance() < commonestShare {
+		return q.family.wrong[0].program(q.numbers, 0)
 	}
 	return q.family.wrong[d.below(len(q.family.wrong))].program(q.numbers, 0)
 }

@@ -172,10 +172,6 @@ func avx512PanelRows(t *tile)
 //go:noescape
 func avx512PanelCols(t *tile)
 
-func avx512PeakFloats(rounds int)
-func avx512PeakPairs(rounds int)
-func avx2PeakFloats(rounds int)
-
 //go:noescape
 func avx512PairsRows(t *tile)
 

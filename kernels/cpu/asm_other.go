@@ -29,10 +29,6 @@ func avx512RoundPair(_ *float32, _ uintptr, _, _ *float32, _ int)             { 
 func avx512PairRows(_ *float32, _ uintptr, _, _ *uint16, _ uintptr, _, _ int) { panic("no assembly") }
 func avx512Transpose(_ *float32, _ uintptr, _ *float32, _ uintptr, _ int)     { panic("no assembly") }
 
-func avx512PeakFloats(int) { panic("no assembly") }
-func avx512PeakPairs(int)  { panic("no assembly") }
-func avx2PeakFloats(int)   { panic("no assembly") }
-
 func avx512SumSquares(*float32, int, *[lanes]float64) { panic("no assembly") }
 
 func avx512CopyPanels(_ *float32, _ uintptr, _ *float32, _ int) { panic("no assembly") }

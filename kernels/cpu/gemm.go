@@ -38,6 +38,7 @@ type tile struct {
 	lda, ldb, ldc uintptr
 	m, k, n       int
 	acc           int
+	next          uintptr // address from which whole tiles of a packed b fetch in advance; it need not be one of memory
 }
 
 // kind is what the elements of a product's operands are.
@@ -169,6 +170,7 @@ func (b *Backend) block(w *worker, p *product, m0, m1, j0, j1 int) {
 		for j := j0; j < j1; j++ {
 			t.n = min(panel, n-j*panel)
 			t.b = unsafe.Pointer(&p.b[j*p.jump+p.innerB(k0)])
+			t.next = uintptr(t.b) + 4*uintptr(p.jump)
 			t.c = unsafe.Pointer(&p.c[m0*ldc+j*panel])
 			b.panel(p, &t, k0)
 		}

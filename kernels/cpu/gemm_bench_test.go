@@ -20,9 +20,9 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// bestOf runs f until a benchmark's time is up and reports its best run in 1e9 operations a second and as a fraction of the peak. On one
+// bestOf runs f until a benchmark's time is up and reports its best run in 1e9 operations a second. On one
 // thread it counts processor time, on more the clock.
-func bestOf(b *testing.B, bk *Backend, p kernels.Precision, threads int, operations float64, f func()) {
+func bestOf(b *testing.B, threads int, operations float64, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	f()
@@ -39,7 +39,6 @@ func bestOf(b *testing.B, bk *Backend, p kernels.Precision, threads int, operati
 	rate := operations / float64(best)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(rate, "GFLOP/s")
-	b.ReportMetric(100*rate/bk.Peak(p, threads), "%peak")
 }
 
 type gemmBench struct {
@@ -71,7 +70,7 @@ func BenchmarkGemm(b *testing.B) {
 		for threads := 1; threads <= runtime.GOMAXPROCS(0); threads *= 2 {
 			for _, z := range stepShapes {
 				b.Run(fmt.Sprintf("%s/threads=%d/%s-%dx%dx%d", p, threads, z.kind, z.M, z.N, z.K), func(b *testing.B) {
-					bestOf(b, bk, p, threads, 2*float64(z.M)*float64(z.N)*float64(z.K), bk.gemmOnce(p, threads, z))
+					bestOf(b, threads, 2*float64(z.M)*float64(z.N)*float64(z.K), bk.gemmOnce(p, threads, z))
 				})
 			}
 		}

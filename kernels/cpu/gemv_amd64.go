@@ -1,5 +1,7 @@
 package cpu
 
+import "unsafe"
+
 // asmGemv runs the kernel of a kind of product.
 func asmGemv(k kind, v *gemvArgs) {
 	switch k {
@@ -37,3 +39,6 @@ func avx512ExpGroups(x *float32, groups int, lse float64, sums *float64)
 
 //go:noescape
 func avx512WidenRow(dst *float32, src *uint16, blocks int)
+
+//go:noescape
+func avx512FetchColumn(from unsafe.Pointer, stride uintptr, rows int)

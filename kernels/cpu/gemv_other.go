@@ -2,7 +2,10 @@
 
 package cpu
 
+import "unsafe"
+
 func avx512WidenRow(*float32, *uint16, int)            { panic("no assembly") }
+func avx512FetchColumn(unsafe.Pointer, uintptr, int)   { panic("no assembly") }
 func avx512ExpGroups(*float32, int, float64, *float64) { panic("no assembly") }
 func asmGemv(kind, *gemvArgs)                          { panic("no assembly") }
 func avx512WideRows(*tile)                             { panic("no assembly") }

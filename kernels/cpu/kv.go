@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"sort"
 	"unsafe"
 
 	"github.com/restar-rl/restar/kernels"
@@ -66,13 +67,38 @@ type storing struct {
 }
 
 func (x *storing) run(w *worker, i int) {
-	seq := 0
-	for r := i * x.chunk; r < min(x.Rows, (i+1)*x.chunk); r++ {
-		for r >= x.Spans.Row[seq+1] {
-			seq++
+	from, to := i*x.chunk, min(x.Rows, (i+1)*x.chunk)
+	seq := sort.Search(x.Spans.Sequences()-1, func(k int) bool { return x.Spans.Row[k+1] > from })
+	at := x.place(from, seq)
+	x.fetch(at)
+	for r := from; r < to; r++ {
+		here := at
+		if r+1 < to {
+			for r+1 >= x.Spans.Row[seq+1] {
+				seq++
+			}
+			at = x.place(r+1, seq)
+			x.fetch(at)
 		}
-		x.backend.storeRow(w, x, r, seq)
+		x.backend.storeRow(w, x, r, here)
 	}
+}
+
+// place is where a row of a sequence goes: the first element of its block, and its position in there.
+type place struct{ at, column int }
+
+func (x *storing) place(r, seq int) place {
+	pos := x.Spans.Start[seq] + r - x.Spans.Row[seq]
+	return place{int(x.Spans.Table[x.Spans.TableAt[seq]+pos/block]) * x.Geometry.BlockFloats(), pos % block}
+}
+
+// fetch asks for the memory of a row's keys: each element of a key lies in a line of its own, and the stores would wait for one line after the other.
+func (x *storing) fetch(p place) {
+	if x.backend.isa != avx512 {
+		return
+	}
+	from, size := x.kc.pointer(p.at + p.column)
+	avx512FetchColumn(from, block*size, x.Geometry.KVHeads*x.Geometry.Dim)
 }
 
 // StoreKV writes rows into their blocks, keys transposed. Two spans never share a block that one of them writes.
@@ -95,14 +121,12 @@ func (b *Backend) StoreKV(s kernels.Stream, a kernels.KVArgs) {
 }
 
 // storeRow stores one row's keys and values of all heads.
-func (b *Backend) storeRow(w *worker, x *storing, r, seq int) {
-	g := x.Geometry
-	pos := x.Spans.Start[seq] + r - x.Spans.Row[seq]
-	c := pos % block
+func (b *Backend) storeRow(w *worker, x *storing, r int, p place) {
+	g, c := x.Geometry, p.column
 	for h := range g.KVHeads {
 		row := (h*x.Rows + r) * g.Dim
 		k, v := x.k[row:row+g.Dim], x.v[row:row+g.Dim]
-		at := int(x.Spans.Table[x.Spans.TableAt[seq]+pos/block])*g.BlockFloats() + h*g.Dim*block
+		at := p.at + h*g.Dim*block
 		if x.kc.halves == nil {
 			for d, e := range k {
 				x.kc.floats[at+d*block+c] = e

@@ -21,7 +21,8 @@ func pairsAreTwoSteps(order ...int) bool {
 	const chains, length = 64, 16
 	key := philox.NewKey(1)
 	for chain := range chains {
-		var a, b, c [length]float32
+		var a, c [length]float32
+		var b [length * panel]float32
 		want := float32(0)
 		for p := range length {
 			w := key.At(philox.Address{Ordinal: chain, Token: p})
@@ -29,12 +30,12 @@ func pairsAreTwoSteps(order ...int) bool {
 			for i := range x {
 				x[i] = widenBF16(uint16(w[i]&0x807f | (124+w[i]>>8&7)<<7))
 			}
-			a[p], b[p] = word(roundBF16(x[0]), roundBF16(x[1])), word(roundBF16(x[2]), roundBF16(x[3]))
+			a[p], b[p*panel] = word(roundBF16(x[0]), roundBF16(x[1])), word(roundBF16(x[2]), roundBF16(x[3]))
 			for _, e := range order {
 				want = float32(float64(x[e])*float64(x[2+e]) + float64(want))
 			}
 		}
-		avx512PairsRows(&tile{a: unsafe.Pointer(&a[0]), b: unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), lda: 4 * length, ldb: 4, ldc: 4, m: 1, k: length, n: 1})
+		avx512PairsRows(&tile{a: unsafe.Pointer(&a[0]), b: unsafe.Pointer(&b[0]), c: unsafe.Pointer(&c[0]), lda: 4 * length, ldc: 4, m: 1, k: length, n: 1})
 		if c[0] != want {
 			return false
 		}

@@ -1188,3 +1188,15 @@ loop49:
 	JNZ loop49
 	VZEROUPPER
 	RET
+
+TEXT ·avx512FetchColumn(SB), NOSPLIT, $0-24
+	MOVQ from+0(FP), DI
+	MOVQ stride+8(FP), SI
+	MOVQ rows+16(FP), CX
+loop50:
+	PREFETCHT0 (DI)
+	ADDQ SI, DI
+	DECQ CX
+	JNZ loop50
+	VZEROUPPER
+	RET

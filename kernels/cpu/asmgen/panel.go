@@ -10,6 +10,7 @@ type panelKernel struct {
 	masked     bool // n may be less than the panel
 	pairs      bool // a and b hold pairs of bfloat16
 	widen      bool // b holds pairs of bfloat16, a float32
+	packed     bool // b is packed: its rows lie packedStep bytes apart, and whole tiles fetch what follows it
 	reg        byte // 'Z' or 'Y'
 	width      int  // bytes of a register
 	acc        int  // first accumulator
@@ -31,17 +32,22 @@ func (a *asm) panels() {
 		a.panel(panelKernel{name: "Panel" + kind, rows: 6, transposed: transposed, reg: 'Y', width: 32, acc: 4})
 		a.panel(panelKernel{name: "Masked" + kind, rows: 4, transposed: transposed, masked: true, reg: 'Y', width: 32, acc: 4, maskLo: 14})
 	}
-	a.peak()
 	a.widen()
 }
 
-// Register use: SI a, DI b, DX c, R8 lda, R9 ldb, R10 ldc, R11 rows left, R12 k, R13 walks b, AX BX CX R14 walk rows 0, 3, 6, 9 of a
+// packedStep is the bytes of a row of a packed panel.
+const packedStep = 128
+
+// Register use: SI a, DI b, DX c, R8 lda, R9 ldb, or what to fetch next if b is packed, R10 ldc, R11 rows left, R12 k, R13 walks b, AX BX CX R14 walk rows 0, 3, 6, 9 of a
 // (AX alone when transposed), R15 counts.
 func (a *asm) panel(p panelKernel) {
 	a.fn(p.name, "t")
 	a.load("t", "R15")
 	for i, r := range []string{"SI", "DI", "DX", "R8", "R9", "R10", "R11", "R12"} {
 		a.op("MOVQ %d(R15), %s", 8*i, r)
+	}
+	if p.packed {
+		a.op("MOVQ 80(R15), R9")
 	}
 	a.columnMasks(p)
 	if p.widen {
@@ -130,7 +136,7 @@ func (a *asm) tile(p panelKernel, m int) {
 	a.label(loop)
 	a.loadColumns(p, "(R13)", 0, 0)
 	a.loadColumns(p, fmt.Sprintf("%d(R13)", p.width), 1, 1)
-	a.op("ADDQ R9, R13")
+	a.nextRow(p, m)
 	step := 4
 	if p.widen {
 		a.widenedPair(p, m)
@@ -152,6 +158,20 @@ func (a *asm) tile(p panelKernel, m int) {
 			a.storeColumns(p, p.acc+2*i+h, h, fmt.Sprintf("%d(DX)", h*p.width))
 		}
 		a.op("ADDQ R10, DX")
+	}
+}
+
+// nextRow moves on by a row of b. A whole tile asks for a line of what follows b in memory: rows of a are few in decoding, so that panels
+// come from memory all the time, and the second-level cache gets the next ones while this one is used.
+func (a *asm) nextRow(p panelKernel, m int) {
+	if !p.packed {
+		a.op("ADDQ R9, R13")
+		return
+	}
+	a.op("ADDQ $%d, R13", packedStep)
+	if m == p.rows {
+		a.op("PREFETCHT0 (R9)")
+		a.op("ADDQ $64, R9")
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 
 // bf16Panels emits the micro-kernels over bfloat16. The widened product has no transposed form.
 func (a *asm) bf16Panels() {
-	a.panel(panelKernel{name: "PairsRows", rows: 12, masked: true, pairs: true, reg: 'Z', width: 64, acc: 8})
+	a.panel(panelKernel{name: "PairsRows", rows: 12, masked: true, pairs: true, packed: true, reg: 'Z', width: 64, acc: 8})
 	a.panel(panelKernel{name: "PairsCols", rows: 12, transposed: true, masked: true, pairs: true, reg: 'Z', width: 64, acc: 8})
-	a.panel(panelKernel{name: "WidenedRows", rows: 12, masked: true, widen: true, reg: 'Z', width: 64, acc: 8})
+	a.panel(panelKernel{name: "WidenedRows", rows: 12, masked: true, widen: true, packed: true, reg: 'Z', width: 64, acc: 8})
 }
 
 // upperHalf is the register that holds the mask of a pair's odd half.

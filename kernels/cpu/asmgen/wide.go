@@ -11,6 +11,7 @@ func generateWide(a *asm) string {
 	a.wideTile("WideRows", false)
 	a.wideTile("WideHalves", true)
 	a.widenRow()
+	a.fetchColumn()
 	return a.out.String()
 }
 
@@ -118,6 +119,19 @@ func (a *asm) widenRow() {
 	a.op("VMOVUPS Z0, (DX)")
 	a.op("ADDQ $32, SI")
 	a.op("ADDQ $64, DX")
+	a.op("DECQ CX")
+	a.op("JNZ %s", l)
+	a.ret()
+}
+
+// fetchColumn asks for a line of each of n rows, stride bytes apart.
+func (a *asm) fetchColumn() {
+	a.fn("FetchColumn", "from", "stride", "rows")
+	a.loads("from", "DI", "stride", "SI", "rows", "CX")
+	l := a.fresh("loop")
+	a.label(l)
+	a.op("PREFETCHT0 (DI)")
+	a.op("ADDQ SI, DI")
 	a.op("DECQ CX")
 	a.op("JNZ %s", l)
 	a.ret()

@@ -1,22 +1,30 @@
 // Measures what this processor can do at most. Answers a line of JSON for each line "KIND THREADS" of the standard input:
 // fp32 and bf16 are fused multiply-adds on registers alone (GFLOP/s), read is streaming reads of memory (GB/s).
 // Each figure is the best of many short runs, in which all threads begin together.
+//
+// Memory is in huge pages: with small ones the translation of addresses would be measured. Reads go through several streams at once on
+// each thread, with as many lines in flight as the processor takes, and every way of reading counts: the limit is the most that any reaches.
+#define _GNU_SOURCE
 #include <immintrin.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum { ROUNDS = 20000 };
 #define SECONDS 0.7 // of short runs for a figure: one of them is undisturbed
+#define READ_SECONDS 2.5 // reads are longer, and there are several ways of them
 #define BYTES ((size_t)512 << 20) // many times the last-level cache
+#define WINDOW ((size_t)64 << 20) // what a run reads: some milliseconds; the next run reads what follows
+#define PAGE ((size_t)2 << 20)    // a huge page
 
-static float *memory;
-static volatile float sink;
+static char *memory;
+static volatile long long sink;
 static pthread_barrier_t gate;
-static int threads, kind; // kind: 0 fp32, 1 bf16, 2 read
-static double work[64];
+static int threads, kind, way, window; // kind: 0 fp32, 1 bf16, 2 read
+static double work[32];
 
 static double now(void) {
   struct timespec t;
@@ -48,19 +56,55 @@ __attribute__((noinline)) static double fma256(void) {
   return 2.0 * 8 * 12 * ROUNDS;
 }
 
-__attribute__((target("avx2"))) static double sweep(int id) {
-  size_t n = BYTES / threads / 128 * 128;
-  const char *p = (const char *)memory + id * n;
-  __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
-  for (size_t i = 0; i < n; i += 128) {
-    a = _mm256_xor_ps(a, _mm256_load_ps((const float *)(p + i)));
-    b = _mm256_xor_ps(b, _mm256_load_ps((const float *)(p + i + 32)));
-    c = _mm256_xor_ps(c, _mm256_load_ps((const float *)(p + i + 64)));
-    d = _mm256_xor_ps(d, _mm256_load_ps((const float *)(p + i + 96)));
-  }
-  a = _mm256_xor_ps(_mm256_xor_ps(a, b), _mm256_xor_ps(c, d));
-  sink = ((float *)&a)[0];
-  return n;
+// Ways of reading a thread's share: how many streams go through it side by side, and how far ahead of a load its line is asked for (0 not at all).
+static const struct {
+  int streams, ahead;
+} ways[] = {{1, 0}, {1, 1024}, {2, 0}, {2, 1024}, {4, 0}, {4, 1024}, {8, 0}, {8, 512}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+// Each step reads STEP bytes of every stream.
+enum { STEP = 256 };
+
+__attribute__((target("avx512f"))) static void step512(const char *p, __m512i *x) {
+  for (int i = 0; i < 4; i++) x[i] = _mm512_xor_si512(x[i], _mm512_load_si512(p + 64 * i));
+}
+
+__attribute__((target("avx512f"))) static double sweep512(const char *p, size_t n, int streams, int ahead) {
+  __m512i x[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+  size_t share = n / streams / STEP * STEP;
+  for (size_t i = 0; i < share; i += STEP)
+    for (int s = 0; s < streams; s++) {
+      const char *q = p + s * share + i;
+      if (ahead)
+        for (int k = 0; k < STEP; k += 64) _mm_prefetch(q + ahead + k, _MM_HINT_T0);
+      step512(q, x);
+    }
+  x[0] = _mm512_xor_si512(_mm512_xor_si512(x[0], x[1]), _mm512_xor_si512(x[2], x[3]));
+  sink = _mm_cvtsi128_si64(_mm512_castsi512_si128(x[0]));
+  return (double)share * streams;
+}
+
+__attribute__((target("avx2"))) static double sweep256(const char *p, size_t n, int streams, int ahead) {
+  __m256i x[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+  size_t share = n / streams / STEP * STEP;
+  for (size_t i = 0; i < share; i += STEP)
+    for (int s = 0; s < streams; s++) {
+      const char *q = p + s * share + i;
+      for (int k = 0; k < STEP; k += 64) {
+        if (ahead) _mm_prefetch(q + ahead + k, _MM_HINT_T0);
+        x[k / 64] = _mm256_xor_si256(x[k / 64], _mm256_xor_si256(_mm256_load_si256((const __m256i *)(q + k)), _mm256_load_si256((const __m256i *)(q + k + 32))));
+      }
+    }
+  x[0] = _mm256_xor_si256(_mm256_xor_si256(x[0], x[1]), _mm256_xor_si256(x[2], x[3]));
+  sink = _mm_cvtsi128_si64(_mm256_castsi256_si128(x[0]));
+  return (double)share * streams;
+}
+
+static double sweep(int id) {
+  size_t n = WINDOW / threads / PAGE * PAGE;
+  const char *p = memory + window * WINDOW + id * n;
+  if (__builtin_cpu_supports("avx512f")) return sweep512(p, n, ways[way].streams, ways[way].ahead);
+  return sweep256(p, n, ways[way].streams, ways[way].ahead);
 }
 
 static double once(int id) {
@@ -84,7 +128,9 @@ static void *run(void *arg) {
       double seconds = now() - start, total = 0;
       for (int i = 0; i < threads; i++) total += work[i];
       if (total / seconds > best) best = total / seconds;
-      more = now() - begin < SECONDS;
+      window = (window + 1) % (BYTES / WINDOW);
+      way = (way + (window == 0)) % WAYS;
+      more = now() - begin < (kind == 2 ? READ_SECONDS : SECONDS);
     }
     pthread_barrier_wait(&gate);
     if (!more) break;
@@ -94,17 +140,18 @@ static void *run(void *arg) {
 }
 
 int main(void) {
-  if (!(memory = aligned_alloc(4096, BYTES))) return 1;
+  if (!(memory = aligned_alloc(PAGE, BYTES))) return 1;
+  madvise(memory, BYTES, MADV_HUGEPAGE); // without them the figure is only lower
   memset(memory, 1, BYTES);
   printf("{\"version\": \"%s\"}\n", __VERSION__);
   fflush(stdout);
   char name[8];
-  while (scanf("%7s %d", name, &threads) == 2 && threads >= 1 && threads <= 64) {
+  while (scanf("%7s %d", name, &threads) == 2 && threads >= 1 && threads <= 32) {
     kind = !strcmp(name, "read") ? 2 : !strcmp(name, "bf16");
     if (kind == 1 && !__builtin_cpu_supports("avx512bf16")) {
       printf("{\"rate\": 0}\n");
     } else {
-      pthread_t t[64];
+      pthread_t t[32];
       pthread_barrier_init(&gate, NULL, threads);
       for (long i = 1; i < threads; i++) pthread_create(t + i, NULL, run, (void *)i);
       run((void *)0);

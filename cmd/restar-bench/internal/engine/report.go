@@ -205,6 +205,8 @@ func (r *runner) sampleTable(w *tabwriter.Writer) {
 		name := "decode64_tokens_per_s_" + s.Name
 		row(w, fmt.Sprintf("%d sequences, %s", together, s.Name), r.cell("%.0f", name+"_bf16"), r.cell("%.0f", name+"_fp32"), "-",
 			r.cell("%.0f", "torch_"+name), r.cell("%.0f", "torch_newest_"+name+"_fp32"), r.cell("%.0f", "torch_newest_"+name+"_bf16"))
+		after := "decode64_after_prompts_per_s_" + s.Name
+		row(w, "  once prompts are read", r.cell("%.0f", after+"_bf16"), "-", "-", r.cell("%.0f", "torch_"+after), "-", "-")
 	}
 }
 

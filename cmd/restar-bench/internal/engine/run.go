@@ -64,6 +64,8 @@ type runner struct {
 	planned  float64 // seconds planned for the sections before
 	section  section
 	self     string
+	python3  string // Debian's interpreter
+	node     string // runs llama.cpp
 }
 
 // Run measures and reports. A peer that cannot be had is told of and left out.
@@ -81,7 +83,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 			total += s.seconds
 		}
 	}
-	r := &runner{Context: ctx, Options: o, figures: match.Figures{}, peers: map[string]string{}, self: self,
+	r := &runner{Context: ctx, Options: o, figures: match.Figures{}, peers: map[string]string{}, self: self, python3: debianPython, node: "node",
 		progress: match.NewProgress(progress, total, time.Now)}
 	defer r.progress.Close()
 	played := r.play()
@@ -168,9 +170,12 @@ func (r *runner) restar(task string, s Shape) (*match.Process, error) {
 	return match.Start(r, match.Spec{Name: strings.TrimSpace(restar + " " + s.Precision), Command: []string{r.self, "contestant", task, string(job)}}, prepareWait)
 }
 
+// debianPython is the interpreter that Debian's packages are of.
+const debianPython = "/usr/bin/python3"
+
 // python starts a script with the interpreter of a PyTorch.
 func (r *runner) python(name, script string, s Shape) *match.Process {
-	interpreter := "/usr/bin/python3" // Debian's packages are of Debian's interpreter
+	interpreter := r.python3
 	if name == torchNew {
 		interpreter = filepath.Join(r.Peers, "torch", "bin", "python")
 	}

@@ -94,7 +94,7 @@ func (r *runner) llama(s Shape) *match.Process {
 		r.note(llamaCpp, err)
 		return nil
 	}
-	return r.peer(match.Spec{Name: llamaCpp, Command: []string{"node", filepath.Join(r.Scripts, "llama.mjs"), modules, file, string(job)}})
+	return r.peer(match.Spec{Name: llamaCpp, Command: []string{r.node, filepath.Join(r.Scripts, "llama.mjs"), modules, file, string(job)}})
 }
 
 // generating samples a batch, from prompts to the last id, as a rollout does.
@@ -130,7 +130,7 @@ func (r *runner) generatingMatch(s Shape) error {
 	mine := append(entries(ours, "2"), entries(exact, "2")...)
 	theirs, newer, halves := entries(torch, "1", "2"), beside(newest, 1, "2"), beside(half, 1, "2")
 	all := append(append(append(append([]*match.Entry{}, mine...), theirs...), newer...), halves...)
-	if err := match.Play(r, all, match.Rules{Rounds: 2, Budget: 45 * time.Second, Wait: 3 * time.Minute, Slower: 1.3}); err != nil {
+	if err := match.Play(r, all, match.Rules{Rounds: 4, Budget: 45 * time.Second, Wait: 3 * time.Minute, Slower: 1.3}); err != nil {
 		return err
 	}
 	if err := failed(mine...); err != nil {
@@ -141,6 +141,10 @@ func (r *runner) generatingMatch(s Shape) error {
 	r.generated(s, "torch_decode64_tokens_per_s_"+s.Name, theirs...)
 	r.generated(s, "torch_newest_decode64_tokens_per_s_"+s.Name+"_fp32", newer...)
 	r.generated(s, "torch_newest_decode64_tokens_per_s_"+s.Name+"_bf16", halves...)
+	// Beside whole calls: the ids that follow once every prompt has been read.
+	r.decoded("decode64_after_prompts_per_s_"+s.Name+"_bf16", mine[0])
+	r.decoded("torch_decode64_after_prompts_per_s_"+s.Name, theirs...)
+	r.figures.Ratio("decode64_after_prompts_vs_torch_"+s.Name, "decode64_after_prompts_per_s_"+s.Name+"_bf16", "torch_decode64_after_prompts_per_s_"+s.Name)
 	r.figures.Ratio("decode64_vs_torch_"+s.Name, "decode64_tokens_per_s_"+s.Name+"_bf16", "torch_decode64_tokens_per_s_"+s.Name)
 	return nil
 }

@@ -52,6 +52,7 @@ static void report(int status) {
                      micros(u.ru_stime.tv_sec, u.ru_stime.tv_usec), u.ru_maxrss,
                      micros(own.ru_utime.tv_sec, own.ru_utime.tv_usec) + micros(own.ru_stime.tv_sec, own.ru_stime.tv_usec)};
   sys(__NR_write, STATUS, (long)&r, sizeof r, 0);
+  sys(__NR_close, STATUS, 0, 0, 0); // the reader sees the end now, not after the kernel's grace periods for this namespace
   quit(0);
 }
 

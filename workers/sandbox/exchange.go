@@ -1,11 +1,31 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/binary"
+	"net"
+	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// controlPair makes the socket of a zygote: own is waited on by the runtime's poller, because a thread that waits in a system
+// call keeps the runtime's monitor awake, which then takes a core from the calls every few dozen microseconds.
+func controlPair() (own *net.UnixConn, peer *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	peer = os.NewFile(uintptr(ends[1]), "zygote control")
+	mine := os.NewFile(uintptr(ends[0]), "control of a zygote")
+	defer mine.Close() // the connection has a duplicate
+	conn, err := net.FileConn(mine)
+	if err != nil {
+		peer.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), peer, nil
+}
 
 // exchange sends one spawn request with its descriptors and returns the pidfd of the call's init. A request that gets no
 // answer breaks the zygote: what it would answer later belongs to nobody.
@@ -16,18 +36,15 @@ func (z *zygote) exchange(r spawnRequest, fds []int) (pidfd int, err error) {
 		return -1, infrastructure("zygote %d is broken", z.cmd.Process.Pid)
 	}
 	z.broken = true
-	if z.control < 0 {
-		return -1, infrastructure("zygote %d is gone", z.cmd.Process.Pid)
-	}
 	z.requests++
 	r.ID = z.requests
-	var msg bytes.Buffer
-	if err := binary.Write(&msg, binary.LittleEndian, r); err != nil {
+	msg, err := binary.Append(nil, binary.LittleEndian, r)
+	if err != nil {
 		return -1, err
 	}
-	err = uninterrupted(func() error {
-		return unix.Sendmsg(z.control, msg.Bytes(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
-	})
+	if err = z.control.SetDeadline(time.Now().Add(spawnDeadline)); err == nil {
+		_, _, err = z.control.WriteMsgUnix(msg, unix.UnixRights(fds...), nil)
+	}
 	if err != nil {
 		return -1, infrastructure("zygote %d does not take requests: %w", z.cmd.Process.Pid, err)
 	}
@@ -36,11 +53,7 @@ func (z *zygote) exchange(r spawnRequest, fds []int) (pidfd int, err error) {
 
 func (z *zygote) reply(id uint32) (int, error) {
 	buf, oob := make([]byte, 8), make([]byte, unix.CmsgSpace(4))
-	var n, on int
-	err := uninterrupted(func() (err error) {
-		n, on, _, _, err = unix.Recvmsg(z.control, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return err
-	})
+	n, on, _, _, err := z.control.ReadMsgUnix(buf, oob)
 	if err != nil || n != len(buf) {
 		return -1, infrastructure("zygote %d did not answer a spawn request within %v (%d bytes): %v", z.cmd.Process.Pid, spawnDeadline, n, err)
 	}
@@ -60,14 +73,4 @@ func (z *zygote) reply(id uint32) (int, error) {
 		return -1, infrastructure("pidfd: %w", err)
 	}
 	return fds[0], nil
-}
-
-// uninterrupted repeats a system call that a signal cut short. The Go runtime signals its threads, and calls on a socket
-// with a deadline are never restarted by the kernel.
-func uninterrupted(f func() error) error {
-	for {
-		if err := f(); err != unix.EINTR {
-			return err
-		}
-	}
 }

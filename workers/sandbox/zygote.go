@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -32,23 +34,22 @@ type zygote struct {
 	ranged   bool          // ids are a range, so each seat has its own
 	dead     chan struct{} // closed when the process has been reaped
 	mu       sync.Mutex    // one request at a time on the control socket
-	control  int
+	control  *net.UnixConn
 	requests uint32
 	broken   bool
 }
 
 // startZygote returns once the zygote has preloaded and is ready to fork calls, or has been killed because ctx ended.
 func startZygote(ctx context.Context, o Options, kind profile, filter []byte) (*zygote, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	control, peer, err := controlPair()
 	if err != nil {
 		return nil, infrastructure("control socket: %w", err)
 	}
-	z := &zygote{profile: kind.name, control: ends[0], dead: make(chan struct{})}
-	peer := os.NewFile(uintptr(ends[1]), "zygote control")
+	z := &zygote{profile: kind.name, control: control, dead: make(chan struct{})}
 	err = z.launch(o, kind, filter, peer)
 	peer.Close()
 	if err != nil {
-		unix.Close(z.control)
+		control.Close()
 		return nil, err
 	}
 	waiting := context.AfterFunc(ctx, func() { _ = z.cmd.Process.Kill() })
@@ -117,21 +118,17 @@ func (z *zygote) supervise() error {
 }
 
 func (z *zygote) awaitReady(o Options, kind profile) error {
-	if err := z.deadline(startDeadline); err != nil {
-		return err
+	if err := z.control.SetDeadline(time.Now().Add(startDeadline)); err != nil {
+		return infrastructure("control socket: %w", err)
 	}
 	buf := make([]byte, 4096)
-	var n int
-	err := uninterrupted(func() (err error) {
-		n, err = unix.Read(z.control, buf)
-		return err
-	})
-	text := string(buf[:max(n, 0)])
+	n, err := z.control.Read(buf)
+	text := string(buf[:n])
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, io.EOF):
 		return infrastructure("waiting for the zygote to preload %v for %v: %w", kind.preload, startDeadline, err)
 	case text == "R":
-		return z.deadline(spawnDeadline)
+		return nil
 	case strings.HasPrefix(text, "Epreload "):
 		module, _, _ := strings.Cut(strings.TrimPrefix(text, "Epreload "), ":")
 		return fmt.Errorf("sandbox: preload module %q is not importable by %s: install the Debian package %s (%s)",
@@ -140,12 +137,6 @@ func (z *zygote) awaitReady(o Options, kind profile) error {
 		return infrastructure("zygote: %s", text[1:])
 	}
 	return infrastructure("zygote ended before it was ready: run %s -c pass to see whether the interpreter works", o.Python)
-}
-
-func (z *zygote) deadline(d time.Duration) error {
-	tv := unix.NsecToTimeval(int64(d))
-	return errors.Join(unix.SetsockoptTimeval(z.control, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
-		unix.SetsockoptTimeval(z.control, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
 }
 
 func (z *zygote) alive() bool {
@@ -170,10 +161,7 @@ func (z *zygote) stop() {
 	<-z.dead
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if z.control >= 0 {
-		unix.Close(z.control)
-		z.control = -1
-	}
+	z.control.Close()
 }
 
 // landlockScopes is the version that keeps abstract sockets apart. Before it every call needs a network namespace of its own,

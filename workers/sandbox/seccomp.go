@@ -1,12 +1,9 @@
 package sandbox
 
 import (
-	"encoding/binary"
-	"fmt"
 	"strings"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,24 +47,4 @@ func policy() seccomp.Policy {
 		// glibc falls back to clone, whose flags a filter can see, on ENOSYS only.
 		{Names: []string{"clone3"}, Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
 	}}
-}
-
-// filter returns the policy as an array of struct sock_filter.
-func filter() ([]byte, error) {
-	p := policy()
-	program, err := p.Assemble()
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: system call filter: %w", err)
-	}
-	raw, err := bpf.Assemble(program)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: system call filter: %w", err)
-	}
-	out := make([]byte, 0, len(raw)*8)
-	for _, r := range raw {
-		out = binary.LittleEndian.AppendUint16(out, r.Op)
-		out = append(out, r.Jt, r.Jf)
-		out = binary.LittleEndian.AppendUint32(out, r.K)
-	}
-	return out, nil
 }

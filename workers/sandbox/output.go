@@ -19,16 +19,27 @@ type output struct {
 	total int64
 }
 
+// Sizes of one read: most calls print a line, and what is allocated for each is what the collector, which takes a core from
+// some call now and then, has to run for.
+const (
+	firstRead = 512
+	nextReads = 8 << 10
+	floodRead = 64 << 10
+)
+
 // capture reads f to its end. It calls flooded once when the stream is a flood, and goes on reading.
 func (o *output) capture(f *os.File, keep int, flooded func()) {
-	buf := make([]byte, 8<<10)
+	buf := make([]byte, firstRead)
 	for {
 		n, err := f.Read(buf)
 		before := o.total
 		o.take(buf[:n], keep)
-		if before <= floodBytes && o.total > floodBytes {
+		switch {
+		case before <= floodBytes && o.total > floodBytes:
 			flooded()
-			buf = make([]byte, 64<<10)
+			buf = make([]byte, floodRead)
+		case n == firstRead && len(buf) == firstRead:
+			buf = make([]byte, nextReads)
 		}
 		if err != nil {
 			return

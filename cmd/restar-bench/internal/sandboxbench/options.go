@@ -43,7 +43,7 @@ type section struct {
 
 func sections() []section {
 	return []section{
-		{"peers", peersSeconds, (*bench).peers}, {"tail", 15, (*bench).tail}, {"isolation", 25, (*bench).isolation},
+		{"peers", peersSeconds, (*bench).peers}, {"tail", 35, (*bench).tail}, {"isolation", 25, (*bench).isolation},
 		{"burst", 40, (*bench).burst}, {"real", 60, (*bench).real}, {"verifier", 20, (*bench).verifier},
 	}
 }

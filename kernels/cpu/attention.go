@@ -52,10 +52,12 @@ type attending struct {
 	grain   int
 }
 
+// run takes the last tiles first: those see the most keys, and short items at the end let threads end together.
 func (x *attending) run(w *worker, i int) {
 	n := x.Geometry.KVHeads
-	for k := i * x.grain; k < min(len(x.tiles)*n, (i+1)*x.grain); k++ {
-		x.backend.attend(w, &x.attention, x.tiles[k/n], k%n)
+	last := len(x.tiles)*n - 1
+	for k := i * x.grain; k < min(last+1, (i+1)*x.grain); k++ {
+		x.backend.attend(w, &x.attention, x.tiles[(last-k)/n], (last-k)%n)
 	}
 }
 
@@ -111,7 +113,7 @@ func (b *Backend) visit(w *worker, a *attention, q queries, seq, h, j, seen int,
 	if b.isa == avx512 && rows <= wideRows && (a.kc.halves != nil || seen > panel) {
 		b.wideScores(scores, q.q, a.kc, at, rows, dim)
 	} else {
-		b.scores(scores, q.q, a.kc.block(b, w, at, dim*block), rows, seen, dim)
+		b.scores(scores, q.q, a.kc.block(b, w, at, dim*block), n, seen, dim)
 	}
 	b.softmaxRows(scores, n, q.m, q.l, q.alpha)
 	if j > 0 {
@@ -124,7 +126,7 @@ func (b *Backend) visit(w *worker, a *attention, q queries, seq, h, j, seen int,
 	if b.isa == avx512 && rows <= wideRows && dim%wideCols == 0 {
 		b.wideWeigh(q.acc, scores, a.vc, at, rows, seen, dim, j > 0)
 	} else {
-		b.weigh(q.acc, scores, a.vc.block(b, w, at, seen*dim), rows, seen, dim, j > 0)
+		b.weigh(q.acc, scores, a.vc.block(b, w, at, seen*dim), n, seen, dim, j > 0)
 	}
 }
 
@@ -137,25 +139,45 @@ func (w *worker) valid(start, from, to, group, j int) []int32 {
 	return n
 }
 
-// scores is s[rows,block] = q[rows,dim] kt[dim,block] in the first n columns.
-func (b *Backend) scores(s, q, kt []float32, rows, n, dim int) {
-	t := tile{a: unsafe.Pointer(&q[0]), lda: 4 * uintptr(dim), ldb: 4 * block, ldc: 4 * block, m: rows, k: dim}
-	for j := 0; j < n; j += panel {
-		t.n, t.b, t.c = min(panel, n-j), unsafe.Pointer(&kt[j]), unsafe.Pointer(&s[j])
-		b.panelRows(&t)
+// steps cuts rows, of which row r sees the first n[r] positions, n ascending, and none more than seen, into runs: all rows when all of them see
+// the same, register tiles otherwise. It gives each run what its last row sees; a run that sees nothing is left out.
+func steps(n []int32, seen int, f func(from, to, seen int)) {
+	step := len(n)
+	if int(n[0]) < seen {
+		step = tileRows
+	}
+	for from := 0; from < len(n); from += step {
+		to := min(len(n), from+step)
+		if k := min(seen, int(n[to-1])); k > 0 {
+			f(from, to, k)
+		}
 	}
 }
 
-// weigh is acc[rows,dim] (+)= p[rows,n of block] v[n,dim].
-func (b *Backend) weigh(acc, p, v []float32, rows, n, dim int, accumulate bool) {
-	t := tile{a: unsafe.Pointer(&p[0]), lda: 4 * block, ldb: 4 * uintptr(dim), ldc: 4 * uintptr(dim), m: rows, k: n}
-	if accumulate {
-		t.acc = 1
-	}
-	for j := 0; j < dim; j += panel {
-		t.n, t.b, t.c = min(panel, dim-j), unsafe.Pointer(&v[j]), unsafe.Pointer(&acc[j])
-		b.panelRows(&t)
-	}
+// scores is s[rows,block] = q[rows,dim] kt[dim,block] where rows see positions; see steps.
+func (b *Backend) scores(s, q, kt []float32, n []int32, seen, dim int) {
+	steps(n, seen, func(from, to, seen int) {
+		t := tile{a: unsafe.Pointer(&q[from*dim]), lda: 4 * uintptr(dim), ldb: 4 * block, ldc: 4 * block, m: to - from, k: dim}
+		for j := 0; j < seen; j += panel {
+			t.n, t.b, t.c = min(panel, seen-j), unsafe.Pointer(&kt[j]), unsafe.Pointer(&s[from*block+j])
+			b.panelRows(&t)
+		}
+	})
+}
+
+// weigh is acc[rows,dim] (+)= p[rows,seen of block] v[seen,dim], where p is zero at positions that a row does not see. What does not accumulate
+// has rows that see something.
+func (b *Backend) weigh(acc, p, v []float32, n []int32, seen, dim int, accumulate bool) {
+	steps(n, seen, func(from, to, seen int) {
+		t := tile{a: unsafe.Pointer(&p[from*block]), lda: 4 * block, ldb: 4 * uintptr(dim), ldc: 4 * uintptr(dim), m: to - from, k: seen}
+		if accumulate {
+			t.acc = 1
+		}
+		for j := 0; j < dim; j += panel {
+			t.n, t.b, t.c = min(panel, dim-j), unsafe.Pointer(&v[j]), unsafe.Pointer(&acc[from*dim+j])
+			b.panelRows(&t)
+		}
+	})
 }
 
 // A wide tile is wideCols columns of up to wideRows rows, read from end to end: the shape of decoding, where a few query rows meet keys and

@@ -86,20 +86,34 @@ func (b *Backend) attendTileGrad(w *worker, a *attentionGrad, it spanItem, h int
 	}
 	for j := 0; j*block <= last; j++ {
 		kv, n := ((h*a.Rows)+first+j*block)*g.Dim, min(block, last+1-j*block) // what lies behind the tile's last row adds zeros
-		b.scores(p, q, kt[j*block*g.Dim:(j+1)*block*g.Dim], rows, n, g.Dim)
-		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], rows, n, g.Dim)
-		b.probRows(p, dp, w.valid(0, it.from, it.to, group, j), lse, sums)
-		b.weigh(dq, dp, a.k[kv:kv+n*g.Dim], rows, n, g.Dim, j > 0)
-		b.addTransposed(a.dv[kv:kv+n*g.Dim], p, dout, n, rows, g.Dim)
-		b.addTransposed(a.dk[kv:kv+n*g.Dim], dp, q, n, rows, g.Dim)
+		see := w.valid(0, it.from, it.to, group, j)
+		b.scores(p, q, kt[j*block*g.Dim:(j+1)*block*g.Dim], see, n, g.Dim)
+		b.scores(dp, dout, vt[j*block*g.Dim:(j+1)*block*g.Dim], see, n, g.Dim)
+		b.probRows(p, dp, see, lse, sums)
+		b.weigh(dq, dp, a.k[kv:kv+n*g.Dim], see, n, g.Dim, j > 0)
+		b.addTransposed(a.dv[kv:kv+n*g.Dim], p, dout, see, n, g.Dim)
+		b.addTransposed(a.dk[kv:kv+n*g.Dim], dp, q, see, n, g.Dim)
 	}
 }
 
-// addTransposed is c[n,dim] += p[rows, n of block]^T x[rows,dim].
-func (b *Backend) addTransposed(c, p, x []float32, n, rows, dim int) {
-	t := tile{a: unsafe.Pointer(&p[0]), lda: 4 * block, ldb: 4 * uintptr(dim), ldc: 4 * uintptr(dim), m: n, k: rows, acc: 1}
-	for j := 0; j < dim; j += panel {
-		t.n, t.b, t.c = min(panel, dim-j), unsafe.Pointer(&x[j]), unsafe.Pointer(&c[j])
-		b.panelCols(&t)
+// addTransposed is c[n,dim] += p[rows, n of block]^T x[rows,dim], where p is zero at positions that a row does not see: row r sees the first
+// see[r], ascending. Positions go by register tiles where the first rows do not see all of them, so that these rows are left out.
+func (b *Backend) addTransposed(c, p, x []float32, see []int32, n, dim int) {
+	step, row := n, 0
+	if int(see[0]) < n {
+		step = tileRows
+	}
+	for i := 0; i < n; i += step {
+		for row < len(see) && int(see[row]) <= i {
+			row++
+		}
+		if row == len(see) {
+			return
+		}
+		t := tile{a: unsafe.Pointer(&p[row*block+i]), lda: 4 * block, ldb: 4 * uintptr(dim), ldc: 4 * uintptr(dim), m: min(step, n-i), k: len(see) - row, acc: 1}
+		for j := 0; j < dim; j += panel {
+			t.n, t.b, t.c = min(panel, dim-j), unsafe.Pointer(&x[row*dim+j]), unsafe.Pointer(&c[i*dim+j])
+			b.panelCols(&t)
+		}
 	}
 }

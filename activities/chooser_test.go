@@ -67,16 +67,16 @@ func TestDeepSeekMathKeepsEqualGroupsAtAdvantageZero(t *testing.T) {
 }
 
 func TestTrap14DynamicSamplingAsksUntilTheBatchIsFullOrItsRoundsAreOver(t *testing.T) {
-	c := choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50, max_rounds: 3", mixture(4), mixture(16), mixture(2))
+	c := choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50, updates_per_round: 3, max_rounds: 3", mixture(4), mixture(16), mixture(2))
 	if again, err := c.choose(); err != nil || !again {
 		t.Fatalf("two mixed groups of three wanted: again %v, %v", again, err)
 	}
-	c = choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50, max_rounds: 3", mixture(4), mixture(16), mixture(2))
+	c = choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50, updates_per_round: 3, max_rounds: 3", mixture(4), mixture(16), mixture(2))
 	c.in.Earlier = make([]Round, 2)
 	if again, err := c.choose(); err != nil || again || len(c.parts()) != 2 {
 		t.Fatalf("the third round is the last: again %v, %v", again, err)
 	}
-	c = choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50", mixture(4), mixture(0), mixture(2), mixture(5), mixture(7))
+	c = choosing(t, "algorithm: dapo, overlong_ramp_tokens: 50, updates_per_round: 3", mixture(4), mixture(0), mixture(2), mixture(5), mixture(7))
 	parts := chosen(t, c)
 	if len(parts) != 3 || parts[0].Surplus != 1 {
 		t.Fatalf("%d updates, %d surplus groups; want 3 and 1", len(parts), parts[0].Surplus)

@@ -62,6 +62,10 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 		"rate of a stage":     {"steps: 2,", "steps: 2, learning_rate: 3,", "learning_rate"},
 		"algorithm":           {"rl: {", "rl: {algorithm: ppo, ", "ppo"},
 		"contradiction":       {"rl: {", "rl: {algorithm: grpo, kl_refresh_steps: 5, ", "kl_refresh_steps"},
+		"a ramp too long":     {"rl: {", "rl: {algorithm: grpo, overlong: soft, overlong_ramp_tokens: 65, ", "rl.overlong_ramp_tokens is 65, want at most stages[0].response_tokens (64)"},
+		"minimums too large":  {"rl: {", "rl: {selection: code, ", "rl.min_positive and rl.min_negative is 4, want at most stages[0].keep (2)"},
+		"updates of nothing":  {"rl: {", "rl: {updates_per_round: 3, ", "rl.updates_per_round is 3, want at most stages[0].prompts (2)"},
+		"an unread estimate":  {"rl: {", "rl: {kl_estimator: k2, ", "kl_estimator"},
 		"no constant":         {"rl: {", "rl: {algorithm: dr-grpo, ", "loss_constant_tokens"},
 		"endpoint":            {"agent: {", "sandbox: {endpoints: [sandbox-0]}\nagent: {", "sandbox.endpoints[0]"},
 		"endpoint, preload":   {"agent: {", "sandbox: {endpoints: [http://s], preload: [numpy]}\nagent: {", "sandbox.preload"},
@@ -90,6 +94,38 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 				t.Errorf("error %v, want one that names %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestWhatImitationNeverReadsIsRefused(t *testing.T) {
+	rft := func(keys string) error {
+		_, err := Parse([]byte(strings.NewReplacer("rl: {", "rl: {algorithm: rft, "+keys, "keep: 2", "keep: 4").Replace(good)))
+		return err
+	}
+	for _, read := range []string{"", "correct_per_problem: 2, ", "updates_per_round: 2, ", "high_entropy_share: 0.2, ", "loss_norm: sequence-mean, ", "equal_groups: refill, max_rounds: 3, "} {
+		if err := rft(read); err != nil {
+			t.Errorf("rft with %q is refused: %v", read, err)
+		}
+	}
+	for key, value := range map[string]string{
+		"reward": "signed", "overlong": "filter", "baseline": "mean", "ratio": "weight", "clip_low": "0.1", "clip_high": "0.5", "dual_clip": "3",
+		"equal_groups": "keep", "kl_weight": "0.1", "supervision": "process",
+	} {
+		if err := rft(key + ": " + value + ", "); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("rft with %s: %s: error %v, want one that names the key", key, value, err)
+		}
+	}
+}
+
+func TestEveryExampleIsInOrder(t *testing.T) {
+	examples, err := filepath.Glob("../../deploy/recipes/*.yaml")
+	if err != nil || len(examples) < 5 {
+		t.Fatalf("%d examples (%v)", len(examples), err)
+	}
+	for _, path := range examples {
+		if _, err := Read(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

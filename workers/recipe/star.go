@@ -115,19 +115,3 @@ func (s *Star) check(c *checks, at string, of Stage, e Eval) {
 	c.that(of.Filter == nil, at+"filter", "set", "nothing with star, which learns from problems that it solves")
 	c.that(e.EverySteps == 0, "eval.every_steps", e.EverySteps, "0 with star: a policy in the midst of an iteration is not published; star.score may be held-out")
 }
-
-// checkStar reports the parameters that STaR never reads and that a recipe changes nevertheless.
-func (r RL) checkStar(c *checks) {
-	p := preset(starAlgorithm, "")
-	for _, k := range []struct {
-		key       string
-		got, want any
-	}{
-		{"selection", r.Selection, p.Selection}, {"equal_groups", r.EqualGroups, p.EqualGroups}, {"reward", r.Reward, p.Reward},
-		{"overlong", r.Overlong, p.Overlong}, {"baseline", r.Baseline, p.Baseline}, {"ratio", r.Ratio, p.Ratio},
-		{"clip_low", r.ClipLow, p.ClipLow}, {"clip_high", r.ClipHigh, p.ClipHigh}, {"dual_clip", r.DualClip, p.DualClip},
-		{"updates_per_round", r.Updates, p.Updates}, {"kl_weight", r.KLWeight, p.KLWeight}, {"high_entropy_share", r.EntropyShare, p.EntropyShare},
-	} {
-		c.that(k.got == k.want, "rl."+k.key, k.got, fmt.Sprintf("nothing with star, which fine-tunes on correct samples (%v stands for that)", k.want))
-	}
-}

@@ -23,17 +23,19 @@ func (r Recipe) Validate() error {
 	r.Agent.check(&c)
 	r.Sandbox.check(&c)
 	r.SFT.check(&c, r.Data)
+	algorithm, unusable := r.RL.Parameters()
 	if len(r.Stages) > 0 {
-		r.RL.check(&c)
-	}
-	if r.RL.Algorithm == starAlgorithm {
-		r.RL.checkStar(&c)
+		r.RL.check(&c, unusable)
+		r.RL.checkUnread(&c, algorithm)
 	}
 	c.that(len(r.Stages) < 200, "stages", len(r.Stages), "fewer than 200 stages (8 bits of a random choice's address)")
 	seen := map[string]bool{"sft": true, "inputs": true, "model": true, "report": true, "audit": true} // names the store uses itself
 	for i, s := range r.Stages {
 		at := fmt.Sprintf("stages[%d].", i)
 		s.check(&c, at, seen)
+		if unusable == nil {
+			s.checkAlgorithm(&c, at, algorithm)
+		}
 		star := r.RL.Algorithm == starAlgorithm
 		c.that(star == (s.Star != nil), at+"star", set(s.Star != nil), fmt.Sprintf("set with rl.algorithm %s and only with it; the algorithm is %q", starAlgorithm, r.RL.Algorithm))
 		if s.Star != nil {
@@ -151,11 +153,11 @@ func (s SFT) check(c *checks, d Data) {
 	c.within("sft.save_every", s.SaveEvery, maxSteps)
 }
 
-func (r RL) check(c *checks) {
+func (r RL) check(c *checks, unusable error) {
 	c.that(r.Verifier == "native" || r.Verifier == "symbolic" || r.Verifier == "compat", "rl.verifier", r.Verifier, "native, symbolic or compat")
 	c.that(r.Verifier != "compat" || !r.StrictAnswers, "rl.strict_answers", r.StrictAnswers, "false with verifier compat, which has its own extraction")
-	if _, err := r.Parameters(); err != nil {
-		*c = append(*c, fmt.Errorf("rl: %w", err))
+	if unusable != nil {
+		*c = append(*c, fmt.Errorf("rl: %w", unusable))
 	}
 	c.rate("rl.learning_rate", r.LR)
 	c.that(r.Warmup >= 0 && r.Warmup <= maxSteps, "rl.warmup_steps", r.Warmup, "0 to 1000000")

@@ -147,6 +147,7 @@ func (a Algorithm) Check() error {
 	that((a.Norm == ConstantNorm) == (a.NormLength > 0), "loss_norm is %q with loss_constant_tokens %d, want a positive one with %q and 0 without", a.Norm, a.NormLength, ConstantNorm)
 	that(a.Updates >= 1, "updates_per_round is %d, want 1 or more", a.Updates)
 	that(a.KLRefresh >= 0 && (a.KLRefresh == 0 || a.KLBeta > 0), "kl_refresh_steps is %d with kl_weight %v, want 0 without a weight", a.KLRefresh, a.KLBeta)
+	that(a.KLBeta > 0 || a.KLEstimator == K3Estimator, "kl_estimator is %q with kl_weight 0, want a weight for it to estimate, or %q", a.KLEstimator, K3Estimator)
 	that(a.EntropyTop > 0 && a.EntropyTop <= 1, "high_entropy_share is %v, want above 0 and at most 1", a.EntropyTop)
 	that(!a.Imitate || a.KLBeta == 0 && a.Importance == 0 && a.Selection == KeepAll, "imitation of correct samples has kl_weight %v, importance_limit %v and selection %q, want 0, 0 and all", a.KLBeta, a.Importance, a.Selection)
 	that(a.PerProblem >= 0 && (a.PerProblem == 0 || a.Imitate), "correct_per_problem is %d, want 0 without imitation (rft, star)", a.PerProblem)

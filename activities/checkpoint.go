@@ -10,6 +10,9 @@ import (
 	"github.com/restar-rl/restar/workers/train"
 )
 
+// metaRecipe is the manifest's record of the digest of the resolved recipe that the state was trained by.
+const metaRecipe = "recipe_digest"
+
 // stateBlob is the one file of a checkpoint: weights, moments and step, named, without topology.
 const stateBlob = "state.safetensors"
 
@@ -63,7 +66,11 @@ func (t *Trainer) takeSnapshot(ctx context.Context, rec Recipe, in CheckpointInp
 }
 
 func (t *Trainer) writeCheckpoint(ctx context.Context, rec Recipe, run, stage string, step int64, body []byte) error {
-	meta := map[string]string{"numerics_id": rec.NumericsID, "recipe": rec.Name}
+	recipe, err := t.Runs.RecipeDigest(ctx, run)
+	if err != nil {
+		return err
+	}
+	meta := map[string]string{"numerics_id": rec.NumericsID, "recipe": rec.Name, metaRecipe: recipe}
 	blobs := []store.Blob{{Name: stateBlob, Data: body}}
 	if _, _, err := store.WriteCheckpoint(ctx, t.Store, store.CheckpointsPrefix(run, stage), step, blobs, meta); err != nil {
 		return err
@@ -89,6 +96,13 @@ func (t *Trainer) loadCheckpoint(ctx context.Context, rec Recipe, run, stage str
 	}
 	if got := c.Meta["numerics_id"]; got != rec.NumericsID {
 		return nil, numericsError(rec.NumericsID, got)
+	}
+	want, err := t.Runs.RecipeDigest(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	if got, recorded := c.Meta[metaRecipe]; recorded && got != want { // manifests of earlier versions have none
+		return nil, InputError(fmt.Errorf("checkpoint %d of %s/%s was trained by the recipe of digest %s, the run's has %s: give back the run's own recipe, or begin a new run", step, run, stage, got, want))
 	}
 	if len(blobs) != 1 || blobs[0].Name != stateBlob {
 		return nil, fmt.Errorf("checkpoint %d of %s/%s: %w: want one object %s", step, run, stage, store.ErrCorrupt, stateBlob)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -52,6 +53,23 @@ func TestACorruptCheckpointMeansAnOlderOneAndALongerReplay(t *testing.T) {
 		if strings.Contains(key, checkpoints+"00000004/data") && canonical(t, st)[key] != d {
 			t.Fatalf("%s differs", key)
 		}
+	}
+}
+
+func TestACheckpointNamesTheRecipeThatItsStateWasTrainedBy(t *testing.T) {
+	st, _ := toyRun(t)
+	in := rounds(t, st, 1)
+	all, err := store.Checkpoints(t.Context(), st, store.CheckpointsPrefix(benchRun, "one"))
+	must(t, err)
+	body := get(t, st, store.RecipeKey(benchRun))
+	if got, want := all[0].Meta["recipe_digest"], digest(body); len(all) != 1 || got != want {
+		t.Fatalf("%d checkpoints, the first of recipe %q, want one of %s", len(all), got, want)
+	}
+	put(t, st, store.RecipeKey(benchRun), bytes.Replace(body, []byte(`"learning_rate":0.01`), []byte(`"learning_rate":0.02`), 1))
+	b := process(t, st)
+	_, err = try[TrainResult](b, b.tr.TrainStep, in[0])
+	if text, ok := IsInputError(err); !ok || !strings.Contains(text, "trained by the recipe of digest "+digest(body)) {
+		t.Fatalf("under another recipe: error %v, want one that no retry mends", err)
 	}
 }
 

@@ -38,6 +38,15 @@ func (r *Runs) Recipe(ctx context.Context, run string) (Recipe, error) {
 	return rec, err
 }
 
+// RecipeDigest is that of a run's resolved recipe as the store holds it: the same for every version of restar that reads it.
+func (r *Runs) RecipeDigest(ctx context.Context, run string) (string, error) {
+	body, _, err := r.Store.Get(ctx, store.RecipeKey(run))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", store.RecipeKey(run), err)
+	}
+	return digest(body), nil
+}
+
 // precision is the one that a recipe names.
 func precision(rec Recipe) model.Precision { return model.Precision(rec.Precision) }
 

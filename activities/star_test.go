@@ -58,8 +58,7 @@ func starRun(t *testing.T) (*store.Memory, star) {
 	t.Helper()
 	st, p := toyRun(t)
 	s := star{t: t, rec: starRecipe(t), base: p.sft}
-	must(t, st.Delete(t.Context(), store.RecipeKey(benchRun)))
-	putRecipe(t, st, s.rec)
+	retold(t, st, s.rec) // the base was trained by the part that both recipes share
 	for i, answer := range []string{"7", "7", "8", "9", "10"} {
 		s.all = append(s.all, problem.Problem{ID: fmt.Sprintf("star-%d", i), Problem: fmt.Sprintf("Which number, asked %d times?", i), Answer: answer})
 	}

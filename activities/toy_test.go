@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -156,6 +157,20 @@ func putRecipe(t *testing.T, st store.Store, rec Recipe) {
 	body, err := json.Marshal(rec)
 	must(t, err)
 	put(t, st, store.RecipeKey(benchRun), body)
+}
+
+// retold makes another recipe the run's, and that by which all of its checkpoints were trained.
+func retold(t *testing.T, st store.Store, rec Recipe) {
+	t.Helper()
+	before := digest(get(t, st, store.RecipeKey(benchRun)))
+	must(t, st.Delete(t.Context(), store.RecipeKey(benchRun)))
+	putRecipe(t, st, rec)
+	after := digest(get(t, st, store.RecipeKey(benchRun)))
+	for key, body := range contents(t, st) {
+		if strings.HasSuffix(key, "/manifest.json") {
+			put(t, st, key, bytes.ReplaceAll(body, []byte(before), []byte(after)))
+		}
+	}
 }
 
 func put(t *testing.T, st store.Store, key string, body []byte) {

@@ -253,10 +253,7 @@ func TestARecipeThatRecomputesActivationsGivesTheSameBits(t *testing.T) {
 	rounds(t, st, 1)
 	rec := toyRecipe(t)
 	rec.Recompute = true
-	body, err := encodeIndented(rec)
-	must(t, err)
-	must(t, st.Delete(t.Context(), store.RecipeKey(benchRun)))
-	put(t, st, store.RecipeKey(benchRun), body)
+	retold(t, st, rec)
 	b := process(t, st)
 	if got := trainOn(b, in[0]); got != want || !b.tr.held[benchRun].state.Plan.Recompute {
 		t.Fatalf("%+v, want %+v by a trainer that recomputes", got, want)

@@ -32,5 +32,19 @@ func alarms(stage string, all []StepMetrics) []telemetry.Fact {
 			}
 		}
 	}
-	return out
+	return append(out, mismatches(stage, all)...)
+}
+
+// mismatches tells where a policy's first step on its own trajectories had a ratio other than 1: sampler and trainer disagree about
+// the same weights, and what follows is not the algorithm that the recipe names.
+func mismatches(stage string, all []StepMetrics) []telemetry.Fact {
+	round := -1
+	for _, m := range all {
+		first := m.Iteration != round
+		if round = m.Iteration; !first || m.Skipped != "" || m.RatioMax == 1 {
+			continue
+		}
+		return []telemetry.Fact{{Name: "alarm in " + stage, Value: fmt.Sprintf("ratio is %.9g on the policy's own trajectories, want exactly 1, first at step %d", m.RatioMax, m.Step)}}
+	}
+	return nil
 }

@@ -12,7 +12,7 @@ func TestTrap12AnAlarmIsReportedWithTheStepThatRaisedIt(t *testing.T) {
 	healthy := func(n int) []StepMetrics {
 		all := make([]StepMetrics, n)
 		for i := range all {
-			all[i] = StepMetrics{Step: int64(i + 1), Reward: 0.5, Entropy: 1, TruncatedShare: 0.1, Groups: 4, AllCorrect: 1, CallsPerSample: 2}
+			all[i] = StepMetrics{Step: int64(i + 1), Iteration: i, RatioMax: 1, Reward: 0.5, Entropy: 1, TruncatedShare: 0.1, Groups: 4, AllCorrect: 1, CallsPerSample: 2}
 		}
 		return all
 	}
@@ -34,6 +34,21 @@ func TestTrap12AnAlarmIsReportedWithTheStepThatRaisedIt(t *testing.T) {
 		if len(got) != 1 || !strings.HasPrefix(got[0].Value, want+" is ") || !strings.Contains(got[0].Value, "first at step 2") {
 			t.Errorf("%s: %+v, want one alarm from a step behind 20", want, got)
 		}
+	}
+}
+
+func TestTrap05ARatioOtherThanOneOnPolicyIsAnAlarm(t *testing.T) {
+	var all []StepMetrics
+	for i := range 12 { // two updates a round: the second is off its policy, and a skipped step measured nothing
+		all = append(all, StepMetrics{Step: int64(i + 1), Iteration: i / 2, RatioMax: 1 + 0.3*float64(i%2), Reward: 0.5, Entropy: 1})
+	}
+	all[4].Skipped, all[4].RatioMax = "loss is NaN", 0
+	if got := alarms("one", all); len(got) != 0 {
+		t.Fatalf("a healthy stage raised %v", got)
+	}
+	all[8].RatioMax, all[10].RatioMax = 1.0000001, 2
+	if got := alarms("one", all); len(got) != 1 || !strings.Contains(got[0].Value, "ratio is 1.0000001 on") || !strings.HasSuffix(got[0].Value, "first at step 9") {
+		t.Fatalf("%+v, want one alarm at step 9", got)
 	}
 }
 

@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"fmt"
+
 	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/rl"
 	"github.com/restar-rl/restar/workers/train"
 )
 
@@ -11,6 +14,9 @@ func Choose(rec Recipe, in SelectInput, groups [][]agent.Trajectory) ([][]byte, 
 	alg, err := rec.RL.Parameters()
 	if err != nil {
 		return nil, err
+	}
+	if alg.Penalty == rl.ReleasedPenalty {
+		return nil, fmt.Errorf("rl.penalty is %q, which reads text; groups in memory have no tokenizer, want %q", alg.Penalty, rl.TypedPenalty)
 	}
 	c := newChooser(rec, alg, in)
 	for i, g := range groups {

@@ -7,6 +7,7 @@ import (
 	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/agent"
 	"github.com/restar-rl/restar/workers/rl"
+	"github.com/restar-rl/restar/workers/tokenizer"
 	"github.com/restar-rl/restar/workers/train"
 )
 
@@ -16,7 +17,8 @@ type chooser struct {
 	stage  Stage
 	alg    rl.Algorithm
 	key    philox.Key
-	first  int // ordinal
+	first  int                  // ordinal
+	tok    *tokenizer.Tokenizer // of the run, where the algorithm's penalty reads text
 	groups []group
 	chosen [][]train.Sequence // by group that trains, in ordinal order
 	out    batch              // figures of all groups
@@ -49,6 +51,11 @@ func (c *chooser) read(ordinal int, all []agent.Trajectory) {
 	g, known := groupOf(ordinal, all)
 	if !known {
 		c.out.UnknownGroups++
+	}
+	if c.alg.Penalty == rl.ReleasedPenalty {
+		for i := range g.samples {
+			g.samples[i].LegacyText = c.tok.Decode(all[i].IDs[all[i].PromptLen:])
+		}
 	}
 	switch g.class {
 	case rl.GroupAllZero:
@@ -131,7 +138,9 @@ func (c *chooser) addGroup(g group) error {
 }
 
 func (c *chooser) options() rl.SelectOptions {
-	return rl.SelectOptions{Method: c.alg.Selection, MinPositive: c.alg.MinPositive, MinNegative: c.alg.MinNegative}
+	return rl.SelectOptions{
+		Method: c.alg.Selection, LegacyPenalty: c.alg.Penalty == rl.ReleasedPenalty, MinPositive: c.alg.MinPositive, MinNegative: c.alg.MinNegative,
+	}
 }
 
 func (c *chooser) uniform(ordinal int) func(i int) float64 {

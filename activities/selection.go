@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/rl"
 	"github.com/restar-rl/restar/workers/store"
 )
 
@@ -77,6 +78,11 @@ func (s *Selection) choose(ctx context.Context, rec Recipe, in SelectInput, prog
 		return SelectResult{}, InputError(err)
 	}
 	c := newChooser(rec, alg, in)
+	if alg.Penalty == rl.ReleasedPenalty {
+		if c.tok, err = s.Runs.Tokenizer(ctx, in.Run); err != nil {
+			return SelectResult{}, err
+		}
+	}
 	for _, round := range append(slices.Clone(in.Earlier), Round{in.Iteration, in.FirstOrdinal, in.Prompts}) {
 		if err := s.readRound(ctx, c, round, progress); err != nil {
 			return SelectResult{}, err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels/philox"
@@ -192,6 +193,64 @@ func TestSpotlessCorrectSamplesSurviveFirst(t *testing.T) {
 		if s.IDs[3] < 5 {
 			t.Fatalf("sample %d, with errors in 3 of 4 calls, survives before one of the 5 without", s.IDs[3])
 		}
+	}
+}
+
+func TestTrap26TheReleasedPenaltyReadsTheWordsOfToolResponses(t *testing.T) {
+	st, _ := toyRun(t)
+	rec := toyRecipe(t)
+	rec.RL.Penalty = "code"
+	retold(t, st, rec)
+	tok, err := process(t, st).sel.Runs.Tokenizer(t.Context(), benchRun)
+	must(t, err)
+	group := make([]agent.Trajectory, 16)
+	for i := range group {
+		e := wrong()
+		if i < 10 { // all right, with a failed call; five failed by a time-out, whose response has no word of an error
+			e = right()
+			e.calls, e.errors = 1, 1
+		}
+		x := e.trajectory(30, i)
+		said := "Tool call failure\nreason: \nstderr: NameError at line 1"
+		if i >= 5 {
+			said = "Tool call failure\nreason: worker_timeout"
+		}
+		text := tok.EncodeWithSpecials("a<|im_end|>\n<|im_start|>user\n<tool_response>\n" + said + "\n</tool_response><|im_end|>\n<|im_start|>assistant\n<reason><answer>7</answer><|im_end|>")
+		x.IDs, x.Mask = append(x.IDs[:2:2], text...), []uint8{0, 0}
+		for range text {
+			x.Mask = append(x.Mask, 1)
+		}
+		x.LogProbs, x.Entropy = make([]float32, len(x.IDs)), make([]float32, len(x.IDs))
+		x.Turns[0].End = len(x.IDs)
+		group[i] = x
+	}
+	var records []store.Record
+	for i := range group {
+		body, err := group[i].Encode()
+		must(t, err)
+		records = append(records, store.Record{Key: finalKey(i), Value: body})
+	}
+	for slice := range 2 {
+		in := roundOf(30)
+		in.Slice = slice
+		journal(t, st, sliceJournal(in), records[slice*SliceSamples:(slice+1)*SliceSamples], 3)
+	}
+	b := process(t, st)
+	got := batchAt(t, st, call[SelectResult](b, b.sel.SelectBatch, selectOf(1)))
+	rights := 0
+	for _, s := range got.Batch.Sequences {
+		if s.Ordinal < 5 {
+			t.Errorf("sample %d, whose response names an error, survives before one of the 5 that do not", s.Ordinal)
+		}
+		if s.Ordinal < 10 {
+			rights++
+		}
+	}
+	if rights != 5 || len(got.Batch.Sequences) != 8 {
+		t.Errorf("%d right ones of %d survive, want 5 of 8", rights, len(got.Batch.Sequences))
+	}
+	if _, err := Choose(rec, selectOf(1), [][]agent.Trajectory{group}); err == nil || !strings.Contains(err.Error(), "rl.penalty") {
+		t.Errorf("groups in memory: error %v, want one that names the key", err)
 	}
 }
 

@@ -66,6 +66,8 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 		"minimums too large":  {"rl: {", "rl: {selection: code, ", "rl.min_positive and rl.min_negative is 4, want at most stages[0].keep (2)"},
 		"updates of nothing":  {"rl: {", "rl: {updates_per_round: 3, ", "rl.updates_per_round is 3, want at most stages[0].prompts (2)"},
 		"an unread estimate":  {"rl: {", "rl: {kl_estimator: k2, ", "kl_estimator"},
+		"a penalty unread":    {"rl: {", "rl: {algorithm: grpo, penalty: code, ", "penalty"},
+		"an unknown penalty":  {"rl: {", "rl: {penalty: released, ", "penalty"},
 		"no constant":         {"rl: {", "rl: {algorithm: dr-grpo, ", "loss_constant_tokens"},
 		"endpoint":            {"agent: {", "sandbox: {endpoints: [sandbox-0]}\nagent: {", "sandbox.endpoints[0]"},
 		"endpoint, preload":   {"agent: {", "sandbox: {endpoints: [http://s], preload: [numpy]}\nagent: {", "sandbox.preload"},
@@ -94,6 +96,24 @@ func TestABadRecipeNamesTheKey(t *testing.T) {
 				t.Errorf("error %v, want one that names %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestARecipeStoredByAnEarlierVersionKeepsItsMeaning(t *testing.T) {
+	r, err := Parse([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := r.RL.Parameters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.RL.Supervision, r.RL.Penalty = "", "" // keys that it did not know
+	if got, err := r.RL.Parameters(); err != nil || got != want {
+		t.Errorf("%+v (%v), want %+v", got, err, want)
+	}
+	if got := r.Completed().RL; got.Supervision != "outcome" || got.Penalty != "paper" {
+		t.Errorf("supervision %q and penalty %q, want what they stand for", got.Supervision, got.Penalty)
 	}
 }
 

@@ -1,6 +1,8 @@
 package recipe
 
 import (
+	"cmp"
+
 	"github.com/restar-rl/restar/workers/rl"
 )
 
@@ -8,7 +10,8 @@ import (
 type RL struct {
 	Algorithm string `yaml:"algorithm" json:"algorithm"` // one of rl.Algorithms
 
-	Selection    string  `yaml:"selection" json:"selection"` // paper or code (rStar2-Agent §2.2.3 or its released code), or all
+	Selection    string  `yaml:"selection" json:"selection"`       // paper or code (rStar2-Agent §2.2.3 or its released code), or all
+	Penalty      string  `yaml:"penalty" json:"penalty,omitempty"` // paper, or code: the released code's count of words in tool responses
 	MinPositive  int     `yaml:"min_positive" json:"min_positive"`
 	MinNegative  int     `yaml:"min_negative" json:"min_negative"`
 	EqualGroups  string  `yaml:"equal_groups" json:"equal_groups"`                 // reject, keep or refill
@@ -59,7 +62,7 @@ func preset(name, selection string) RL {
 		r.MinPositive, r.MinNegative = releasedMinimum, releasedMinimum
 	}
 	r.EqualGroups, r.MaxRounds, r.Reward, r.Overlong, r.OverlongRamp = string(a.Equal), a.MaxRounds, string(a.Reward), string(a.Overlong), a.Ramp
-	r.Supervision = string(a.Supervision)
+	r.Supervision, r.Penalty = string(a.Supervision), string(a.Penalty)
 	r.Baseline, r.LossNorm, r.LossConstant, r.Ratio = string(a.Baseline), string(a.Norm), a.NormLength, string(a.Ratio)
 	r.ClipLow, r.ClipHigh, r.DualClip, r.Updates = a.Clip.Low, a.Clip.High, a.Clip.Dual, a.Updates
 	r.KLWeight, r.KLEstimator, r.KLRefresh = a.KLBeta, string(a.KLEstimator), a.KLRefresh
@@ -67,6 +70,19 @@ func preset(name, selection string) RL {
 	if name == starAlgorithm {
 		r.Decay = 0 // Adam without weight decay (STaR, App H)
 	}
+	return r
+}
+
+// completed sets what a recipe lacks that an earlier version stored, which did not know the keys.
+func (r RL) completed() RL {
+	p := preset(r.Algorithm, r.Selection)
+	r.Supervision, r.Penalty, r.Verifier = cmp.Or(r.Supervision, p.Supervision), cmp.Or(r.Penalty, p.Penalty), cmp.Or(r.Verifier, p.Verifier)
+	return r
+}
+
+// Completed is a stored recipe as this version would have stored it.
+func (r Recipe) Completed() Recipe {
+	r.RL = r.RL.completed()
 	return r
 }
 
@@ -79,7 +95,8 @@ func (r RL) Parameters() (rl.Algorithm, error) {
 	a.Selection, a.MinPositive, a.MinNegative = rl.Method(r.Selection), r.MinPositive, r.MinNegative
 	a.Equal, a.MaxRounds, a.Reward = rl.EqualGroups(r.EqualGroups), r.MaxRounds, rl.RewardScale(r.Reward)
 	a.Overlong, a.Ramp = rl.OverlongRule(r.Overlong), r.OverlongRamp
-	a.Supervision = rl.Supervision(r.Supervision)
+	r = r.completed()
+	a.Supervision, a.Penalty = rl.Supervision(r.Supervision), rl.PenaltyRule(r.Penalty)
 	a.Baseline, a.Norm, a.NormLength = rl.Baseline(r.Baseline), rl.LossNorm(r.LossNorm), r.LossConstant
 	a.Loss = rl.Loss{
 		Ratio: rl.RatioKind(r.Ratio), Clip: rl.Clip{Low: r.ClipLow, High: r.ClipHigh, Dual: r.DualClip},

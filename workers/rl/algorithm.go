@@ -45,10 +45,20 @@ const (
 	OverlongFilter OverlongRule = "filter" // the rollout counts in its group's mean and is left out of the loss (DAPO §3.4)
 )
 
+// PenaltyRule says by what the selections measure how untidy a rollout was.
+type PenaltyRule string
+
+// The penalty rules.
+const (
+	TypedPenalty    PenaltyRule = "paper" // PaperPenalty, of typed tool outcomes (rStar2-Agent Eq 4 and 5)
+	ReleasedPenalty PenaltyRule = "code"  // LegacyPenalty, of the words in the decoded response (the released code)
+)
+
 // Algorithm is everything by which the relatives of group-relative policy optimisation differ.
 type Algorithm struct {
 	Name        string
 	Selection   Method
+	Penalty     PenaltyRule
 	MinPositive int // of a group, where they exist; 0 is off
 	MinNegative int
 	Equal       EqualGroups
@@ -70,7 +80,7 @@ type Algorithm struct {
 
 // grpo is the ground that all stand on.
 var grpo = Algorithm{
-	Name: "grpo", Selection: KeepAll, Equal: RejectEqual, Reward: BinaryReward, Overlong: OverlongKeep, Supervision: OutcomeSupervision, Baseline: MeanStd, Norm: TokenMean,
+	Name: "grpo", Selection: KeepAll, Penalty: TypedPenalty, Equal: RejectEqual, Reward: BinaryReward, Overlong: OverlongKeep, Supervision: OutcomeSupervision, Baseline: MeanStd, Norm: TokenMean,
 	Loss: Loss{Ratio: TokenRatio, Clip: Clip{Low: 0.2, High: 0.28}, KLEstimator: K3Estimator}, Updates: 1, EntropyTop: 1,
 }
 
@@ -131,6 +141,8 @@ func (a Algorithm) Check() error {
 	}
 	errs = append(errs, a.Loss.Check())
 	that(oneOf(a.Selection, RoCPaper, RoCReleased, KeepAll), "selection is %q, want %q, %q or %q", a.Selection, RoCPaper, RoCReleased, KeepAll)
+	that(oneOf(a.Penalty, TypedPenalty, ReleasedPenalty), "penalty is %q, want %q or %q", a.Penalty, TypedPenalty, ReleasedPenalty)
+	that(a.Selection != KeepAll || a.Penalty == TypedPenalty, "penalty is %q and selection is %q, which measures none; want %q", a.Penalty, a.Selection, TypedPenalty)
 	that(a.MinPositive >= 0 && a.MinNegative >= 0, "min_positive and min_negative are %d and %d, want 0 or more", a.MinPositive, a.MinNegative)
 	that(a.Selection != KeepAll || a.MinPositive+a.MinNegative == 0, "min_positive or min_negative is set and selection is %q, which selects nothing; set both to 0", a.Selection)
 	that(oneOf(a.Equal, RejectEqual, KeepEqual, RefillEqual), "equal_groups is %q, want %q, %q or %q", a.Equal, RejectEqual, KeepEqual, RefillEqual)

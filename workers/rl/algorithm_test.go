@@ -60,6 +60,7 @@ func TestContradictoryParametersAreNamed(t *testing.T) {
 		"overlong_ramp":       func(a *Algorithm) { a.Overlong = OverlongSoft },
 		"loss_constant":       func(a *Algorithm) { a.NormLength = 5 },
 		"kl_refresh":          func(a *Algorithm) { a.KLRefresh = 10 },
+		"penalty":             func(a *Algorithm) { a.Penalty = ReleasedPenalty },
 		"kl_estimator":        func(a *Algorithm) { a.KLEstimator = K1Estimator },
 		"min_negative":        func(a *Algorithm) { a.MinNegative = 2 },
 		"imitation":           func(a *Algorithm) { a.Imitate, a.KLBeta = true, 0.1 },

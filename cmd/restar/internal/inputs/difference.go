@@ -10,12 +10,13 @@ import (
 )
 
 // Difference names the keys in which two recipes differ, with both values; empty means that they are the same.
+// A key that the version of restar which stored one of them did not know stands for its default.
 func Difference(held, asked recipe.Recipe) (string, error) {
-	a, err := flatten(held)
+	a, err := flatten(held.Completed())
 	if err != nil {
 		return "", err
 	}
-	b, err := flatten(asked)
+	b, err := flatten(asked.Completed())
 	if err != nil {
 		return "", err
 	}

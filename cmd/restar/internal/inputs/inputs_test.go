@@ -158,6 +158,22 @@ func TestDifferenceNamesKeysAndBothValues(t *testing.T) {
 	}
 }
 
+func TestARecipeThatAnEarlierVersionStoredIsTheSameOne(t *testing.T) {
+	asked, err := recipe.Read("../../../../deploy/recipes/learn.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := asked
+	held.RL.Supervision, held.RL.Penalty, held.RL.Verifier = "", "", ""
+	if got, err := Difference(held, asked); got != "" || err != nil {
+		t.Errorf("it differs: %s (%v)", got, err)
+	}
+	asked.RL.Penalty = "code"
+	if got, err := Difference(held, asked); got != "rl.penalty is code, was paper" || err != nil {
+		t.Errorf("another penalty: %q (%v)", got, err)
+	}
+}
+
 func TestHeldOutProblemsThatAreTooLongForTheModelAreNamed(t *testing.T) {
 	tok, err := tokenizer.Train([]string{"What is two and three?"}, 320, tokenizer.Markers())
 	if err != nil {

@@ -32,7 +32,39 @@ func alarms(stage string, all []StepMetrics) []telemetry.Fact {
 			}
 		}
 	}
-	return append(out, mismatches(stage, all)...)
+	return append(append(out, mismatches(stage, all)...), losses(stage, all)...)
+}
+
+// skips tells of the steps whose gradient was not finite and which changed no weight.
+func skips(stage string, all []StepMetrics) []telemetry.Fact {
+	n, first := 0, StepMetrics{}
+	for _, m := range all {
+		if m.Skipped == "" {
+			continue
+		}
+		if n++; n == 1 {
+			first = m
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []telemetry.Fact{{Name: "alarm in " + stage, Value: fmt.Sprintf("%d of %d steps changed no weight, first step %d: %s", n, len(all), first.Step, first.Skipped)}}
+}
+
+// losses tells of the groups that were dropped whole, since the infrastructure lost a sample of them for good.
+func losses(stage string, all []StepMetrics) []telemetry.Fact {
+	lost, round := 0, -1
+	for _, m := range all {
+		if m.Iteration != round { // the steps of a round share its figures
+			lost += m.LostGroups
+		}
+		round = m.Iteration
+	}
+	if lost == 0 {
+		return nil
+	}
+	return []telemetry.Fact{{Name: "alarm in " + stage, Value: fmt.Sprintf("%d groups were dropped for a sample that the infrastructure lost", lost)}}
 }
 
 // mismatches tells where a policy's first step on its own trajectories had a ratio other than 1: sampler and trainer disagree about

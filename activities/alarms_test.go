@@ -52,6 +52,24 @@ func TestTrap05ARatioOtherThanOneOnPolicyIsAnAlarm(t *testing.T) {
 	}
 }
 
+func TestTrap11SkippedStepsAndLostGroupsAreToldInTheReport(t *testing.T) {
+	var all []StepMetrics
+	for i := range 6 { // two steps a round
+		all = append(all, StepMetrics{Step: int64(i + 1), Iteration: i / 2, RatioMax: 1, Groups: 4, Reward: 0.5, Entropy: 1})
+	}
+	if got := append(skips("one", all), losses("one", all)...); len(got) != 0 {
+		t.Fatalf("a healthy stage raised %v", got)
+	}
+	all[2].LostGroups, all[3].LostGroups, all[4].LostGroups, all[5].LostGroups = 2, 2, 1, 1
+	all[3].Skipped, all[5].Skipped = "loss is NaN", "gradient norm is +Inf"
+	if got := skips("one", all); len(got) != 1 || got[0].Value != "2 of 6 steps changed no weight, first step 4: loss is NaN" {
+		t.Errorf("%v, want both skipped steps and the reason of the first", got)
+	}
+	if got := alarms("one", all); len(got) != 1 || got[0].Value != "3 groups were dropped for a sample that the infrastructure lost" {
+		t.Errorf("%v, want the lost groups of two rounds, once each", got)
+	}
+}
+
 func TestFiguresTellUnknownVerdictsAndRepeatedCalls(t *testing.T) {
 	st, _ := toyRun(t)
 	group := append(times(8, right()), times(7, wrong())...)

@@ -128,7 +128,8 @@ func (s *Scoring) addSteps(ctx context.Context, rec Recipe, run string, d *telem
 			all = append(all, some...)
 		}
 		slices.SortFunc(all, func(a, b StepMetrics) int { return cmp.Compare(a.Step, b.Step) }) // a round may hold several
-		if st.Star == nil {                                                                     // whose steps of an iteration all have one round's figures
+		d.Facts = append(d.Facts, skips(st.Name, all)...)
+		if st.Star == nil { // whose steps of an iteration all have one round's figures
 			d.Facts = append(d.Facts, alarms(st.Name, all)...)
 		}
 		for _, m := range all {

@@ -31,6 +31,7 @@ type batch struct {
 	LostGroups    int     `json:"lost_groups,omitempty"` // of these, for a sample that the infrastructure lost
 	Degenerate    int     `json:"degenerate"`            // mixed groups whose survivors all have one reward
 	Filtered      int     `json:"filtered,omitempty"`    // truncated samples left out of the loss
+	Tokenless     int     `json:"tokenless,omitempty"`   // samples of groups in which no token is among those of highest entropy
 	Samples       int     `json:"samples"`
 	Unknown       int     `json:"unknown,omitempty"`    // of the samples
 	Duplicates    int     `json:"duplicates,omitempty"` // of the calls, those that repeat an earlier one of their trajectory

@@ -80,12 +80,16 @@ func (c *chooser) choose() (again bool, err error) {
 		if err := c.addGroup(g); err != nil {
 			return false, err
 		}
-		if len(c.chosen[before]) == 0 {
+		if !slices.ContainsFunc(c.chosen[before], trains) { // of short responses a share of the tokens may be none
+			c.out.Tokenless += len(c.chosen[before])
 			c.chosen = c.chosen[:before]
 		}
 	}
 	return false, nil
 }
+
+// trains tells whether a sequence has a token in the loss.
+func trains(s train.Sequence) bool { return slices.Contains(s.Mask, 1) }
 
 // fill keeps the mixed groups that fill the batch, by ordinal.
 func (c *chooser) fill() (again bool, err error) {

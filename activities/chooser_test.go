@@ -137,6 +137,22 @@ func TestOnlyUncertainTokensKeepTheirMask(t *testing.T) {
 	}
 }
 
+func TestAGroupWithoutATokenInTheLossIsNoUpdate(t *testing.T) {
+	c := choosing(t, "algorithm: grpo, high_entropy_share: 0.4, updates_per_round: 2", mixture(8), mixture(8)) // of 2 tokens none
+	for i := range c.groups[1].all {
+		x := &c.groups[1].all[i]
+		x.IDs, x.Mask = append(x.IDs, 5), append(x.Mask, 1)
+		x.LogProbs, x.Entropy = append(x.LogProbs, -1), append(x.Entropy, 1)
+	}
+	parts := chosen(t, c)
+	if len(parts) != 1 || len(parts[0].Batch.Sequences) != 16 || parts[0].Tokenless != 16 || parts[0].Batch.Sequences[0].IDs[2] != 31 {
+		t.Fatalf("%d updates, %d sequences, %d samples without a token; want one update of the 16 of ordinal 31", len(parts), len(parts[0].Batch.Sequences), parts[0].Tokenless)
+	}
+	if parts = chosen(t, choosing(t, "algorithm: grpo, high_entropy_share: 0.4", mixture(8))); len(parts[0].Batch.Sequences) != 0 {
+		t.Fatalf("%d sequences without a token to train on, want an empty batch", len(parts[0].Batch.Sequences))
+	}
+}
+
 func TestAReferenceIsTheStagesFirstPolicyOrTheLastRefresh(t *testing.T) {
 	for _, c := range []struct{ refresh, step, want int64 }{{0, 11, 10}, {0, 500, 10}, {5, 11, 10}, {5, 15, 10}, {5, 16, 15}, {5, 27, 25}} {
 		if got := referenceStep(rl.Algorithm{KLRefresh: int(c.refresh)}, 10, c.step); got != c.want {

@@ -144,6 +144,23 @@ func writeFigures(path string, f figures) error {
 	if err != nil {
 		return err
 	}
+	return writeJSON(path, body)
+}
+
+// writeCurves writes what the charts are drawn from: every evaluation and step, by the run's name.
+func writeCurves(path string, results []result) error {
+	all := map[string]curves{}
+	for _, r := range results {
+		all[r.name()] = r.curves
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return writeJSON(path, body)
+}
+
+func writeJSON(path string, body []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

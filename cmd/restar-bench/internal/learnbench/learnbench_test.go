@@ -347,6 +347,11 @@ func TestFinishedRunsAreSkippedAndFailedOnesAreMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	var drawn map[string]curves
+	must(t, readJSON(filepath.Join(dir, "bench", "learn", "curves.json"), &drawn))
+	if want := several()[0].curves; len(drawn) != 2 || !reflect.DeepEqual(drawn["grpo-1"], want) {
+		t.Errorf("the curves in numbers are of %d runs, grpo-1 has %+v, want both and %+v", len(drawn), drawn["grpo-1"], want)
+	}
 	must(t, os.WriteFile(filepath.Join(dir, "runs", "k", "grpo-1", product.RecipeFile), []byte("another"), 0o600))
 	if err := run(); err == nil || !strings.Contains(err.Error(), "remove "+filepath.Join(dir, "runs", "k", "grpo-1")) {
 		t.Errorf("error %v, want a refusal of another recipe's results", err)

@@ -131,5 +131,9 @@ func (b *bench) write(results []result, of int) error {
 	if err := writeFigures(b.Figures, b.figures(results, of)); err != nil {
 		return err
 	}
-	return b.charts(strings.TrimSuffix(b.Figures, filepath.Ext(b.Figures)), results)
+	dir := strings.TrimSuffix(b.Figures, filepath.Ext(b.Figures))
+	if err := writeCurves(filepath.Join(dir, "curves.json"), results); err != nil {
+		return err
+	}
+	return b.charts(dir, results)
 }

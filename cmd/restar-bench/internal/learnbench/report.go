@@ -82,7 +82,7 @@ func (b *bench) report(out io.Writer, results []result, f figures) error {
 			fmt.Fprintf(out, "%s  %-28s %8.4g  %-8s %s\n", mark, k.figure, v, k.bound(), k.says)
 		}
 	}
-	fmt.Fprintf(out, "learning code %s; figures in %s, charts beside them\n", b.key, b.Figures)
+	fmt.Fprintf(out, "learning code %s; figures in %s, charts and their numbers beside them\n", b.key, b.Figures)
 	return nil
 }
 

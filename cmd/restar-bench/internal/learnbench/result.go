@@ -31,7 +31,7 @@ type curves struct {
 	MinutesRL float64 `json:"minutes_rl"`
 	Evals     []eval  `json:"evaluations"`
 	Steps     []step  `json:"steps"`
-	Star      []star  `json:"star"`
+	Star      []star  `json:"star,omitempty"`
 }
 
 // star is a stage of STaR.

@@ -13,7 +13,7 @@ type Split int
 const (
 	Train   Split = 1 // for demonstrations and reinforcement learning
 	Test    Split = 2 // the wordings of Train, other numbers
-	HeldOut Split = 3 // other numbers, and every fifth problem in a wording that Train never uses
+	HeldOut Split = 3 // other numbers, in wordings that the other splits never use
 )
 
 func (s Split) String() string {
@@ -45,9 +45,6 @@ func splitOf(f family, n []int64) Split {
 
 // maxAttempts bounds the draws for one problem; a family that gives nothing new in as many is used up.
 const maxAttempts = 400
-
-// heldOutWordings is the share of new wordings in HeldOut.
-const heldOutWordings = 0.2
 
 // Generate returns n different problems of a split, the kinds taking turns. It is an error to ask for more than there are.
 func Generate(seed uint64, n int, split Split) ([]Problem, error) {
@@ -96,7 +93,7 @@ func newQuestion(seed uint64, ordinal, turn int, split Split, f family, seen map
 
 func (f family) wording(split Split, d *dice) string {
 	known := len(f.wordings) - 1
-	if split == HeldOut && d.chance() < heldOutWordings {
+	if split == HeldOut {
 		return f.wordings[known]
 	}
 	return f.wordings[d.below(known)]

@@ -50,9 +50,10 @@ func majorityOf(samples []Graded, k int) float64 {
 	answers, blank := ballots(samples)
 	right := 0.0
 	for most := 1; most <= k; most++ {
-		for first, ways := range subsets(answers, blank, k, most) {
-			if first.ties > 0 {
-				right += ways * float64(first.right) / float64(first.ties)
+		ways := subsets(answers, blank, k, most)
+		for ties := 1; ties <= k; ties++ { // in this order: a sum in a map's order would differ in its last bits from run to run
+			for rights := 1; rights <= ties; rights++ {
+				right += ways[top{ties, rights}] * float64(rights) / float64(ties)
 			}
 		}
 	}

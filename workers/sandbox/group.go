@@ -34,9 +34,10 @@ func (c *cgroups) group(name string) (*group, error) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
-		fd, err := unix.Open(dir+"/cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		file := filepath.Join(dir, c.entrance())
+		fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return nil, fmt.Errorf("open %s/cgroup.procs: %w", dir, err)
+			return nil, fmt.Errorf("open %s: %w", file, err)
 		}
 		g.procs = append(g.procs, fd)
 		if err := g.use(controller, dir); err != nil {
@@ -44,6 +45,15 @@ func (c *cgroups) group(name string) (*group, error) {
 		}
 	}
 	return g, nil
+}
+
+// entrance is the file through which a call joins. It has one thread then, which may join a v1 cgroup as a thread: that takes no
+// lock of the machine's forks and exits, whose first taker waits for the kernel's grace period, some 15 ms.
+func (c *cgroups) entrance() string {
+	if c.v2 {
+		return "cgroup.procs" // a thread cannot leave the domain of its process
+	}
+	return "tasks"
 }
 
 func (g *group) use(controller, dir string) (err error) {

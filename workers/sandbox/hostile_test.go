@@ -76,7 +76,7 @@ type host struct {
 func newHost(t *testing.T) *host {
 	opt := Options{Zygotes: 2, Warm: 3, MaxRunning: 4, Preload: Lite(),
 		Limits: Limits{CPU: time.Second, Wall: 1500 * time.Millisecond}}
-	h := &host{pool: startPool(t, opt), ports: map[string]string{}, settled: 2 * (opt.Warm + opt.Zygotes)}
+	h := &host{pool: startPool(t, opt), ports: map[string]string{}, settled: 2 * opt.Warm}
 	for _, mark := range []string{"@@PORT@@", "@@REDIS@@"} {
 		h.ports[mark] = h.listen(t, "tcp", "127.0.0.1:0")
 	}

@@ -27,7 +27,7 @@ const (
 type Options struct {
 	Tier        Tier          // least isolation accepted, default A; B takes A where the machine gives it
 	Zygotes     int           // of each profile; default: one for every two cores
-	Warm        int           // slots of each profile kept forked ahead, default: one for every core and one more
+	Warm        int           // slots of each profile forked ahead while there are cores to spare, default: one for every core and one more
 	MaxRunning  int           // calls and cells running at once, default: two for every core
 	MaxSessions int           // sessions open at once, default: 32 for every core
 	Python      string        // default /usr/bin/python3; must lie below /usr/bin

@@ -24,7 +24,7 @@ func (p *Pool) Run(ctx context.Context, c Call) (Result, error) {
 	if err := p.turn(ctx); err != nil {
 		return Result{}, err
 	}
-	defer func() { <-p.running }()
+	defer p.leave()
 	sl, err := p.slot(ctx, c)
 	if err != nil {
 		return Result{}, p.counted(Result{}, err)
@@ -60,6 +60,19 @@ func (p *Pool) turn(ctx context.Context) error {
 		return ErrClosed
 	}
 }
+
+// leave ends a turn.
+func (p *Pool) leave() {
+	<-p.running
+	if p.spare() {
+		for _, s := range p.shelves {
+			s.wake()
+		}
+	}
+}
+
+// spare reports whether there is a core that no running call or cell needs, beside one for the service and its callers.
+func (p *Pool) spare() bool { return len(p.running) < max(p.cores-1, 1) }
 
 // enter counts a call or session that Close has to wait for, unless the pool is closed.
 func (p *Pool) enter() bool {

@@ -134,7 +134,7 @@ func (s *session) Run(ctx context.Context, c Call) (Result, error) {
 	}
 	queue := time.Since(asked)
 	res, err := s.cell(ctx, c)
-	<-s.pool.running
+	s.pool.leave()
 	s.spent += res.CPU
 	res.Queue, res.Tier, res.Profile = queue, s.pool.tier, s.slot.profile()
 	return res, s.pool.counted(res, err)

@@ -12,14 +12,16 @@ type shelf struct {
 	pool    *Pool
 	profile profile
 	ready   chan *slot
+	woken   chan struct{} // holds a value when a keeper should look again
 
 	mu      sync.Mutex
+	taken   int       // places of ready that a slot has or is forked for
 	zygotes []*zygote // nil while one is being started
 	lastErr error     // why the latest start of a zygote failed
 }
 
 func newShelf(p *Pool, kind profile) *shelf {
-	return &shelf{pool: p, profile: kind, ready: make(chan *slot, p.opt.Warm), zygotes: make([]*zygote, p.opt.Zygotes)}
+	return &shelf{pool: p, profile: kind, ready: make(chan *slot, p.opt.Warm), woken: make(chan struct{}, 1), zygotes: make([]*zygote, p.opt.Zygotes)}
 }
 
 // launch starts every zygote once, together, tries the layers inside each, and hands them to their keepers.
@@ -111,55 +113,87 @@ func (s *shelf) failure() error {
 	return s.lastErr
 }
 
-// fill forks slots ahead until the zygote fails or the pool closes. What fails without the zygote (descriptors, memory,
-// cgroups) is tried again, for the sake of the calls that run on it.
+// fill forks slots ahead until the zygote fails or the pool closes, with cores that no call needs: a fork beside calls that
+// have every core would make one of them wait for a time slice, to save another less than that. What fails without the zygote
+// (descriptors, memory, cgroups) is tried again, for the sake of the calls that run on it.
 func (s *shelf) fill(z *zygote) {
 	const pause = 100 * time.Millisecond
 	for {
-		sl, err := s.pool.fork(z, s.pool.opt.Limits.slotLimits(), oneCall)
-		ready, again := s.ready, (<-chan time.Time)(nil)
-		if err != nil {
+		var again <-chan time.Time
+		if s.pool.spare() && s.reserve() {
+			err := s.stock(z)
+			if err == nil {
+				s.wake() // another keeper may have a core, too
+				continue
+			}
 			s.pool.opt.Log.Error("sandbox: no slot", "profile", s.profile.name, "error", err)
 			if !z.usable() {
 				return
 			}
-			ready, again = nil, time.After(pause)
+			again = time.After(pause)
 		}
 		select {
-		case ready <- sl:
-			continue
+		case <-s.woken:
 		case <-again:
-			continue
 		case <-z.dead:
+			return
 		case <-s.pool.life.Done():
+			return
 		}
-		if sl != nil {
-			s.pool.discard(sl)
-		}
-		return
 	}
 }
 
-// take returns a warm slot whose zygote lives, or one forked for limits that the warm ones do not have.
+// wake lets a keeper look whether there is something to do.
+func (s *shelf) wake() {
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+// reserve takes a free place of the shelf, false if there is none.
+func (s *shelf) reserve() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == cap(s.ready) {
+		return false
+	}
+	s.taken++
+	return true
+}
+
+// release frees a place.
+func (s *shelf) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+}
+
+// stock forks a slot into a reserved place.
+func (s *shelf) stock(z *zygote) error {
+	z.turn.Lock()
+	defer z.turn.Unlock()
+	sl, err := s.pool.fork(z, s.pool.opt.Limits.slotLimits(), oneCall)
+	if err != nil {
+		s.release()
+		return err
+	}
+	s.ready <- sl
+	return nil
+}
+
+// take returns a warm slot whose zygote lives, or one forked for the call.
 func (s *shelf) take(ctx context.Context, id string, l Limits, use purpose) (*slot, error) {
 	limit := time.NewTimer(slotDeadline)
 	defer limit.Stop()
 	own := l.slotLimits()
-	ready, again := s.ready, (<-chan time.Time)(nil)
+	warm := use == oneCall && own == s.pool.opt.Limits.slotLimits()
 	for {
-		if use != oneCall || own != s.pool.opt.Limits.slotLimits() {
-			if sl := s.forkAny(own, use); sl != nil {
-				return sl, nil
-			}
-			ready, again = nil, time.After(sampleEvery)
+		if sl := s.obtain(own, use, warm); sl != nil {
+			return sl, nil
 		}
 		select {
-		case sl := <-ready:
-			if sl.zygote.alive() {
-				return sl, nil
-			}
-			s.pool.discard(sl)
-		case <-again:
+		case <-time.After(sampleEvery):
 		case <-limit.C:
 			return nil, infrastructure("call %s: no slot within %v; last failure of a zygote: %v", id, slotDeadline, s.failure())
 		case <-ctx.Done():
@@ -170,19 +204,57 @@ func (s *shelf) take(ctx context.Context, id string, l Limits, use purpose) (*sl
 	}
 }
 
-// forkAny forks a slot from some living zygote, nil if none can.
-func (s *shelf) forkAny(l Limits, use purpose) *slot {
+// obtain takes a slot that is ready, if a warm one serves, or has some living zygote fork one; nil if there is neither.
+func (s *shelf) obtain(l Limits, use purpose, warm bool) *slot {
+	if warm {
+		if sl := s.next(); sl != nil {
+			return sl
+		}
+	}
 	zygotes := s.living()
 	for i := range zygotes {
-		z := zygotes[(i+int(s.pool.count.spawned.Load()))%len(zygotes)]
-		if !z.usable() {
-			continue
-		}
-		if sl, err := s.pool.fork(z, l, use); err == nil {
+		if sl := s.forkFrom(zygotes[(i+int(s.pool.count.spawned.Load()))%len(zygotes)], l, use, warm); sl != nil {
 			return sl
 		}
 	}
 	return nil
+}
+
+// forkFrom forks a slot from z when it is its turn, unless one has become ready by then.
+func (s *shelf) forkFrom(z *zygote, l Limits, use purpose, warm bool) *slot {
+	z.turn.Lock()
+	defer z.turn.Unlock()
+	if warm {
+		if sl := s.next(); sl != nil {
+			return sl
+		}
+	}
+	if !z.usable() {
+		return nil
+	}
+	if sl, err := s.pool.fork(z, l, use); err == nil {
+		return sl
+	}
+	return nil
+}
+
+// next takes a slot that is ready, nil if there is none whose zygote lives.
+func (s *shelf) next() *slot {
+	for {
+		select {
+		case sl := <-s.ready:
+			s.release()
+			if s.pool.spare() {
+				s.wake()
+			}
+			if sl.zygote.alive() {
+				return sl
+			}
+			s.pool.discard(sl)
+		default:
+			return nil
+		}
+	}
 }
 
 // close ends what the keepers have left.

@@ -50,8 +50,9 @@ func TestNothingSurvives(t *testing.T) {
 	if len(cases) < 120 {
 		t.Fatalf("%d cases, expected most of the corpus", len(cases))
 	}
-	h.hammer(t, cases, 2*len(cases)) // until caches, seats and heaps are as large as they get
+	h.hammer(t, cases, 2*len(cases)) // until caches and heaps are as large as they get
 	h.settle(t)
+	h.seatAll(t)
 	before := h.holds(t)
 	began := time.Now()
 	h.hammer(t, cases, calls)
@@ -124,6 +125,21 @@ func (h *host) hammer(t *testing.T, cases []hostileCase, calls int) {
 		})
 	}
 	callers.Wait()
+}
+
+// seatAll makes as many seats as there can be slots at one time: those that are warm now, and one for each running call.
+func (h *host) seatAll(t *testing.T) {
+	var taken []*seat
+	for range h.pool.opt.MaxRunning {
+		s, err := h.pool.seats.take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, s)
+	}
+	for _, s := range taken {
+		h.pool.seats.give(s)
+	}
 }
 
 func (h *host) strike(t *testing.T, c hostileCase, i int) {

@@ -33,6 +33,7 @@ type zygote struct {
 	anonKB   int64         // its own anonymous memory, which every call shares at first
 	ranged   bool          // ids are a range, so each seat has its own
 	dead     chan struct{} // closed when the process has been reaped
+	turn     sync.Mutex    // held to fork a slot of the shelf: who has waited for it looks there first
 	mu       sync.Mutex    // one request at a time on the control socket
 	control  *net.UnixConn
 	requests uint32

@@ -22,7 +22,7 @@ func TestADeadZygoteIsReplacedAndItsCallsAreInfrastructureErrors(t *testing.T) {
 			}
 		})
 	}
-	for p.Status().Running < 2 || len(tree(p)) < 9 { // the zygote, and pairs for two calls and the warm slots
+	for p.Status().Running < 2 || len(tree(p)) < 5 { // the zygote, and pairs for two calls
 		time.Sleep(time.Millisecond)
 	}
 	if err := unix.Kill(p.shelves[0].zygote(0).cmd.Process.Pid, unix.SIGKILL); err != nil {

@@ -1,6 +1,11 @@
 package rl
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // MajAt is the mean over problems of the expectation of MajAtK over all subsets of k of a problem's samples: what k samples would
 // have scored, without the noise of choosing them. With as many samples as k it is MajAtK. Every problem needs at least k samples.
@@ -63,21 +68,28 @@ func majorityOf(samples []Graded, k int) float64 {
 // top is how many answers tie for the most votes, and how many of them are right.
 type top struct{ ties, right int }
 
+// tally is a part of a choice: how many samples it has taken, and what leads.
+type tally struct {
+	taken int
+	top   top
+}
+
+func (t tally) compare(o tally) int {
+	return cmp.Or(cmp.Compare(t.taken, o.taken), cmp.Compare(t.top.ties, o.top.ties), cmp.Compare(t.top.right, o.top.right))
+}
+
 // subsets counts the choices of k samples in which no answer has more than most votes, by the answers that have exactly so many.
 func subsets(answers []votes, blank, k, most int) map[top]float64 {
-	type state struct {
-		taken int
-		top   top
-	}
-	ways := map[state]float64{}
+	ways := map[tally]float64{}
 	for b := 0; b <= min(blank, k); b++ {
-		ways[state{taken: b}] = choose(blank, b)
+		ways[tally{taken: b}] = choose(blank, b)
 	}
 	for _, a := range answers {
-		next := map[state]float64{}
-		for s, w := range ways {
+		next := map[tally]float64{}
+		for _, s := range slices.SortedFunc(maps.Keys(ways), tally.compare) { // counts beyond 2^53 are rounded, so in one order
+			w := ways[s]
 			for v := 0; v <= min(a.n, most, k-s.taken); v++ {
-				to := state{s.taken + v, s.top}
+				to := tally{s.taken + v, s.top}
 				if v == most {
 					to.top.ties++
 					if a.correct {

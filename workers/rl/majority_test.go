@@ -84,3 +84,19 @@ func TestMajorityOfOneIsPassAtOneAndOfAllIsMajorityAtK(t *testing.T) {
 		t.Error("a mean over no problems is no error")
 	}
 }
+
+func TestMajorityOfManySamplesHasTheSameBitsEveryTime(t *testing.T) {
+	var samples []Graded
+	for i := range 96 { // choose(96, 48) is beyond 2^53
+		samples = append(samples, Graded{Answer: fmt.Sprint(i * i % 13), Correct: i*i%13 == 4})
+	}
+	first, err := MajAt([][]Graded{samples}, 48)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if again, err := MajAt([][]Graded{samples}, 48); again != first || err != nil {
+			t.Fatalf("maj@48 is %v and then %v, %v", first, again, err)
+		}
+	}
+}

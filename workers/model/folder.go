@@ -85,9 +85,19 @@ func (w *weightsFiles) fit(c Config) error {
 		return fmt.Errorf("%s: %w", filepath.Join(w.dir, file), err)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", w.dir, err)
+		return fmt.Errorf("%s: %w", filepath.Join(w.dir, w.list()), err)
 	}
 	return nil
+}
+
+// list is the file that says which tensors there are.
+func (w *weightsFiles) list() string {
+	for file := range w.files {
+		if len(w.files) == 1 {
+			return file
+		}
+	}
+	return IndexFile
 }
 
 // fit names the first tensor, if any, that keeps a set of tensors from being the configuration's weights.
@@ -105,7 +115,7 @@ func (c Config) fit(shapes map[string][]int) (name string, err error) {
 		}
 	}
 	if len(missing) > 0 {
-		return "", fmt.Errorf("%d tensors are missing: %s", len(missing), strings.Join(missing[:min(len(missing), 3)], ", "))
+		return "", fmt.Errorf("%d of the configuration's %d tensors are missing, among them %s", len(missing), len(wanted), strings.Join(missing[:min(len(missing), 3)], ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		switch tied := name == headTensor && c.TieWordEmbeddings; {

@@ -81,8 +81,9 @@ func (s *stored) add(name string, d *json.Decoder) error {
 
 // check wants the tensors to fill the data without gap or overlap.
 func (s *stored) check(size int64) error {
-	for name, e := range s.entries {
-		if err := e.check(size); err != nil {
+	slices.Sort(s.names) // so that of several faults always the same one is named
+	for _, name := range s.names {
+		if err := s.entries[name].check(size); err != nil {
 			return fmt.Errorf("tensor %s: %w", name, err)
 		}
 	}
@@ -96,6 +97,9 @@ func (s *stored) check(size int64) error {
 			return fmt.Errorf("tensor %s: data_offsets are %v, want to start at %d, where the tensor before it ends", name, o, at)
 		}
 		at = s.entries[name].Offsets[1]
+	}
+	if at != size && len(s.names) > 0 {
+		return fmt.Errorf("tensor %s, the last one, ends at byte %d of the data, the file at %d: they must be equal", s.names[len(s.names)-1], at, size)
 	}
 	if at != size {
 		return fmt.Errorf("tensors end at byte %d of the data, the file at %d: they must be equal", at, size)

@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,27 +30,38 @@ func controlPair() (own *net.UnixConn, peer *os.File, err error) {
 }
 
 // exchange sends one spawn request with its descriptors and returns the pidfd of the call's init. A request that gets no
-// answer breaks the zygote: what it would answer later belongs to nobody.
+// answer breaks the zygote, which ends it: what it would answer later belongs to nobody.
 func (z *zygote) exchange(r spawnRequest, fds []int) (pidfd int, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	if z.broken {
 		return -1, infrastructure("zygote %d is broken", z.cmd.Process.Pid)
 	}
-	z.broken = true
 	z.requests++
 	r.ID = z.requests
 	msg, err := binary.Append(nil, binary.LittleEndian, r)
 	if err != nil {
 		return -1, err
 	}
+	z.broken = true
+	defer func() {
+		if z.broken {
+			_ = z.cmd.Process.Kill() // its keeper starts another
+		}
+	}()
 	if err = z.control.SetDeadline(time.Now().Add(spawnDeadline)); err == nil {
 		_, _, err = z.control.WriteMsgUnix(msg, unix.UnixRights(fds...), nil)
 	}
 	if err != nil {
+		z.broken = !scarce(err)
 		return -1, infrastructure("zygote %d does not take requests: %w", z.cmd.Process.Pid, err)
 	}
 	return z.reply(r.ID)
+}
+
+// scarce reports whether a message was not sent because the machine was short of something, which is not the zygote's fault.
+func scarce(err error) bool {
+	return slices.ContainsFunc([]error{unix.ETOOMANYREFS, unix.ENOBUFS, unix.ENOMEM}, func(e error) bool { return errors.Is(err, e) })
 }
 
 func (z *zygote) reply(id uint32) (int, error) {

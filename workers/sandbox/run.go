@@ -9,7 +9,7 @@ import (
 // slotDeadline is how long a call that may run waits for a slot: restarts of zygotes with heavy libraries included.
 const slotDeadline = startDeadline
 
-// Run executes one call on a warm slot, waiting for its turn first; Result.Queue tells the wait apart. A call with limits of
+// Run executes one call on a warm slot or one forked for it, waiting for its turn first; Result.Queue tells the wait apart. A call with limits of
 // its own gets a slot forked for it. Cancelling ctx kills the call.
 func (p *Pool) Run(ctx context.Context, c Call) (Result, error) {
 	c.Limits = c.Limits.withDefaults(p.opt.Limits)

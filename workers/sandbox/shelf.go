@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type shelf struct {
 	profile profile
 	ready   chan *slot
 	woken   chan struct{} // holds a value when a keeper should look again
+	tickets atomic.Uint32 // of calls that found no slot: they begin with different zygotes
 
 	mu      sync.Mutex
 	taken   int       // places of ready that a slot has or is forked for
@@ -62,6 +64,7 @@ func (s *shelf) keep(i int) {
 			s.fill(z)
 			s.set(i, nil, nil)
 			z.stop()
+			s.purge()
 			pause = first
 		}
 		select {
@@ -126,8 +129,8 @@ func (s *shelf) fill(z *zygote) {
 				s.wake() // another keeper may have a core, too
 				continue
 			}
-			s.pool.opt.Log.Error("sandbox: no slot", "profile", s.profile.name, "error", err)
 			if !z.usable() {
+				s.wake() // another keeper has a place to fill
 				return
 			}
 			again = time.After(pause)
@@ -171,29 +174,51 @@ func (s *shelf) release() {
 
 // stock forks a slot into a reserved place.
 func (s *shelf) stock(z *zygote) error {
-	z.turn.Lock()
-	defer z.turn.Unlock()
+	z.turn <- struct{}{} // given back within the deadline of a spawn
+	defer func() { <-z.turn }()
 	sl, err := s.pool.fork(z, s.pool.opt.Limits.slotLimits(), oneCall)
 	if err != nil {
 		s.release()
+		s.failed(err)
 		return err
 	}
 	s.ready <- sl
 	return nil
 }
 
+// failed keeps and logs why there is no slot.
+func (s *shelf) failed(err error) {
+	s.mu.Lock()
+	s.lastErr = err
+	s.mu.Unlock()
+	s.pool.opt.Log.Error("sandbox: no slot", "profile", s.profile.name, "error", err)
+}
+
+// wanted is what a slot shall be like.
+type wanted struct {
+	limits Limits // what is built into a slot
+	use    purpose
+	warm   bool // a slot of the shelf serves
+}
+
 // take returns a warm slot whose zygote lives, or one forked for the call.
 func (s *shelf) take(ctx context.Context, id string, l Limits, use purpose) (*slot, error) {
-	limit := time.NewTimer(slotDeadline)
+	w := wanted{limits: l.slotLimits(), use: use}
+	w.warm = use == oneCall && w.limits == s.pool.opt.Limits.slotLimits()
+	limit, again := time.NewTimer(slotDeadline), time.NewTicker(sampleEvery)
 	defer limit.Stop()
-	own := l.slotLimits()
-	warm := use == oneCall && own == s.pool.opt.Limits.slotLimits()
+	defer again.Stop()
 	for {
-		if sl := s.obtain(own, use, warm); sl != nil {
+		sl, busy := s.obtain(w)
+		if sl != nil {
 			return sl, nil
 		}
 		select {
-		case <-time.After(sampleEvery):
+		case busy.queue() <- struct{}{}:
+			if sl := s.forkFrom(busy, w); sl != nil {
+				return sl, nil
+			}
+		case <-again.C:
 		case <-limit.C:
 			return nil, infrastructure("call %s: no slot within %v; last failure of a zygote: %v", id, slotDeadline, s.failure())
 		case <-ctx.Done():
@@ -204,27 +229,33 @@ func (s *shelf) take(ctx context.Context, id string, l Limits, use purpose) (*sl
 	}
 }
 
-// obtain takes a slot that is ready, if a warm one serves, or has some living zygote fork one; nil if there is neither.
-func (s *shelf) obtain(l Limits, use purpose, warm bool) *slot {
-	if warm {
+// obtain takes a slot that is ready, or has a living zygote fork one that forks none at the moment; or else it names one that does.
+func (s *shelf) obtain(w wanted) (sl *slot, busy *zygote) {
+	if w.warm {
 		if sl := s.next(); sl != nil {
-			return sl
+			return sl, nil
 		}
 	}
 	zygotes := s.living()
+	first := int(s.tickets.Add(1))
 	for i := range zygotes {
-		if sl := s.forkFrom(zygotes[(i+int(s.pool.count.spawned.Load()))%len(zygotes)], l, use, warm); sl != nil {
-			return sl
+		z := zygotes[(first+i)%len(zygotes)]
+		select {
+		case z.turn <- struct{}{}:
+			if sl := s.forkFrom(z, w); sl != nil {
+				return sl, nil
+			}
+		default:
+			busy = z
 		}
 	}
-	return nil
+	return nil, busy
 }
 
-// forkFrom forks a slot from z when it is its turn, unless one has become ready by then.
-func (s *shelf) forkFrom(z *zygote, l Limits, use purpose, warm bool) *slot {
-	z.turn.Lock()
-	defer z.turn.Unlock()
-	if warm {
+// forkFrom forks a slot from z, whose turn it gives back, unless one has become ready before.
+func (s *shelf) forkFrom(z *zygote, w wanted) *slot {
+	defer func() { <-z.turn }()
+	if w.warm {
 		if sl := s.next(); sl != nil {
 			return sl
 		}
@@ -232,10 +263,12 @@ func (s *shelf) forkFrom(z *zygote, l Limits, use purpose, warm bool) *slot {
 	if !z.usable() {
 		return nil
 	}
-	if sl, err := s.pool.fork(z, l, use); err == nil {
-		return sl
+	sl, err := s.pool.fork(z, w.limits, w.use)
+	if err != nil {
+		s.failed(err)
+		return nil
 	}
-	return nil
+	return sl
 }
 
 // next takes a slot that is ready, nil if there is none whose zygote lives.
@@ -255,6 +288,23 @@ func (s *shelf) next() *slot {
 			return nil
 		}
 	}
+}
+
+// purge discards the slots of dead zygotes, whose places the living ones fill.
+func (s *shelf) purge() {
+	for range len(s.ready) {
+		select {
+		case sl := <-s.ready:
+			if sl.zygote.alive() {
+				s.ready <- sl // into the place that it has
+				continue
+			}
+			s.release()
+			s.pool.discard(sl)
+		default:
+		}
+	}
+	s.wake()
 }
 
 // close ends what the keepers have left.

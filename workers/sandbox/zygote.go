@@ -33,7 +33,7 @@ type zygote struct {
 	anonKB   int64         // its own anonymous memory, which every call shares at first
 	ranged   bool          // ids are a range, so each seat has its own
 	dead     chan struct{} // closed when the process has been reaped
-	turn     sync.Mutex    // held to fork a slot of the shelf: who has waited for it looks there first
+	turn     chan struct{} // holds a value while a slot is forked: who has waited for it looks at the shelf first
 	mu       sync.Mutex    // one request at a time on the control socket
 	control  *net.UnixConn
 	requests uint32
@@ -46,7 +46,7 @@ func startZygote(ctx context.Context, o Options, kind profile, filter []byte) (*
 	if err != nil {
 		return nil, infrastructure("control socket: %w", err)
 	}
-	z := &zygote{profile: kind.name, control: control, dead: make(chan struct{})}
+	z := &zygote{profile: kind.name, control: control, dead: make(chan struct{}), turn: make(chan struct{}, 1)}
 	err = z.launch(o, kind, filter, peer)
 	peer.Close()
 	if err != nil {
@@ -147,6 +147,14 @@ func (z *zygote) alive() bool {
 	default:
 		return true
 	}
+}
+
+// queue is where to wait for the zygote's turn, nil for no zygote.
+func (z *zygote) queue() chan<- struct{} {
+	if z == nil {
+		return nil
+	}
+	return z.turn
 }
 
 // usable reports whether the zygote lives and answers.

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -82,4 +84,80 @@ func TestKilledZygotesUnderLoadLoseNoCallTwice(t *testing.T) {
 	if who := sleepers(); len(who) > 0 {
 		t.Errorf("processes %v of calls survived", who)
 	}
+}
+
+// A zygote that answers out of turn is ended, also while calls need every core, and the calls that wait get slots of the next one.
+func TestABrokenZygoteIsReplacedBesideARunningCall(t *testing.T) {
+	p := poolOf(t, 2, Options{Zygotes: 1, Warm: 1, MaxRunning: 2})
+	awaitReady(t, p, 1)
+	var victim sync.WaitGroup
+	victim.Go(func() {
+		if r, err := p.Run(deadline(t), Call{ID: "victim", Code: "import time\ntime.sleep(1000)", Limits: Limits{Wall: time.Hour}}); !errors.Is(err, ErrInfrastructure) {
+			t.Errorf("got %+v, %v, expected an infrastructure error", r, err)
+		}
+	})
+	for p.Status().Running == 0 || p.Status().Ready != 0 {
+		time.Sleep(time.Millisecond)
+	}
+	z := p.shelves[0].zygote(0)
+	seat, err := p.seats.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray := &slot{zygote: z, seat: seat, limits: p.opt.Limits, pidfd: -1}
+	defer stray.close()
+	child, err := stray.pipes(oneCall)
+	defer closeAll(child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := binary.Append(nil, binary.LittleEndian, stray.request(oneCall)) // nobody waits for its answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := z.control.WriteMsgUnix(msg, unix.UnixRights(append(child, seat.procs()...)...), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, p, "print('next')"); r.Stdout != "next\n" {
+		t.Errorf("got %+v", r)
+	}
+	victim.Wait()
+	if s := p.Status(); s.Restarts != 1 || s.Lost != 1 {
+		t.Errorf("status is %+v, expected one restart and one lost call", s)
+	}
+}
+
+// With one of two zygotes stopped, calls are served by the other, and one that waits for the stopped one can be cancelled.
+func TestAStoppedZygoteHoldsUpNobodyElse(t *testing.T) {
+	p := poolOf(t, 2, Options{Zygotes: 2, Warm: 1, MaxRunning: 4})
+	awaitReady(t, p, 1)
+	z := p.shelves[0].zygote(0)
+	z.turn <- struct{}{} // as a fork that gets no answer
+	ctx, cancel := context.WithCancel(deadline(t))
+	var sleeper sync.WaitGroup
+	sleeper.Go(func() {
+		_, _ = p.Run(ctx, Call{Code: "import time\ntime.sleep(1000)", Limits: Limits{Wall: time.Hour}})
+	})
+	for p.Status().Running == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for i := range 6 {
+		if r := run(t, p, fmt.Sprint("print(", i, ")")); r.Stdout != fmt.Sprintln(i) {
+			t.Errorf("got %+v", r)
+		}
+	}
+	other := p.shelves[0].zygote(1)
+	other.turn <- struct{}{}
+	for sl := p.shelves[0].next(); sl != nil; sl = p.shelves[0].next() {
+		p.discard(sl)
+	}
+	waiting, giveUp := context.WithCancel(deadline(t))
+	time.AfterFunc(20*time.Millisecond, giveUp)
+	if _, err := p.Run(waiting, Call{Code: "1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, expected context.Canceled", err)
+	}
+	<-other.turn
+	<-z.turn
+	cancel()
+	sleeper.Wait()
 }

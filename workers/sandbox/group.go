@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,16 +33,19 @@ func (c *cgroups) group(name string) (*group, error) {
 	g := &group{v2: c.v2}
 	for _, controller := range c.order {
 		dir := filepath.Join(c.dirs[controller], name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // there from an attempt that went on to fail
+			g.close()
 			return nil, err
 		}
 		file := filepath.Join(dir, c.entrance())
 		fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
+			g.close()
 			return nil, fmt.Errorf("open %s: %w", file, err)
 		}
 		g.procs = append(g.procs, fd)
 		if err := g.use(controller, dir); err != nil {
+			g.close()
 			return nil, err
 		}
 	}
@@ -152,6 +157,31 @@ func (g *group) oomKills() int64 {
 	seen := n - g.ooms
 	g.ooms = n
 	return seen
+}
+
+// joined waits until a process is in the memory and the pids cgroup, which is before it takes its request; false without a group.
+func (g *group) joined(ctx context.Context) bool {
+	if g == nil {
+		return false
+	}
+	for end := time.Now().Add(spawnDeadline); ; {
+		if occupied(g.memory) && occupied(g.pids) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+func occupied(dir string) bool {
+	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	return len(b) > 0
 }
 
 // cpuTime is the CPU time the seat's processes have used since the cgroup was made; false without a controller.

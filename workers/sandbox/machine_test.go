@@ -178,3 +178,24 @@ func TestASeatOfV2IsLimitedAndRead(t *testing.T) {
 		t.Errorf("%d kills since the limits were set, expected 1", n)
 	}
 }
+
+// A descriptor short for a moment must not cost the pool the seat.
+func TestASeatThatCouldNotBeMadeIsMadeLater(t *testing.T) {
+	root := t.TempDir()
+	s := &seats{cgroups: &cgroups{dirs: map[string]string{"pids": root}, order: []string{"pids"}}}
+	before := countFiles(t)
+	if _, err := s.take(); err == nil {
+		t.Fatal("a seat was made without the file that calls join through")
+	}
+	if after := countFiles(t); after != before {
+		t.Errorf("%d descriptors after the failure, %d before", after, before)
+	}
+	if err := os.WriteFile(filepath.Join(root, "seat-0", "tasks"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	seat, err := s.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seat.group.close()
+}

@@ -91,6 +91,7 @@ func (p *Pool) preflight(ctx context.Context, z *zygote) (Report, error) {
 	if err != nil {
 		return r, err
 	}
+	joined := sl.seat.group.joined(ctx)
 	res, gone, err := execute(ctx, sl, Call{ID: "preflight", Code: bait.code(limits), Limits: limits})
 	if gone {
 		p.seats.give(sl.seat)
@@ -110,6 +111,9 @@ func (p *Pool) preflight(ctx context.Context, z *zygote) (Report, error) {
 		r.Layers = append(r.Layers, l)
 	}
 	r.Layers = append(r.Layers, p.landlockLayer())
+	if sl.seat.group != nil {
+		r.Layers = append(r.Layers, groupLayer(joined))
+	}
 	return r, nil
 }
 
@@ -127,6 +131,15 @@ func (p *Pool) landlockLayer() Layer {
 		return Layer{Name: "Landlock", OK: true}
 	}
 	return Layer{Name: "Landlock", Fix: fixLandlock}
+}
+
+// groupLayer is seen from outside: inside, each process meets limits of its own first.
+func groupLayer(joined bool) Layer {
+	l := Layer{Name: "memory and pids cgroups of the whole tree", OK: joined}
+	if !joined {
+		l.Fix = fixCgroup
+	}
+	return l
 }
 
 // bait is what the canaries must not reach on the machine.

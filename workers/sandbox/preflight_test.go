@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,12 +94,40 @@ func TestTheTierIsSaid(t *testing.T) {
 
 func TestProbeReportsEveryLayer(t *testing.T) {
 	r := Probe(deadline(t))
-	if r.Err != nil || r.Tier != testTier() || len(r.Layers) != len(canaries)+1 {
+	if r.Err != nil || r.Tier != testTier() || len(r.Layers) != len(canaries)+len(outside()) {
 		t.Fatalf("got %+v", r)
 	}
 	for _, l := range r.Layers {
 		if !l.OK || l.Fix != "" {
 			t.Errorf("layer %+v", l)
 		}
+	}
+}
+
+// outside names the layers that are seen from outside a slot.
+func outside() []string {
+	if testTier() == TierA {
+		return []string{"Landlock", "memory and pids cgroups of the whole tree"}
+	}
+	return []string{"Landlock"}
+}
+
+func TestACallThatDoesNotJoinItsCgroupIsAHole(t *testing.T) {
+	dir := t.TempDir()
+	procs := filepath.Join(dir, "cgroup.procs")
+	if err := os.WriteFile(procs, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := &group{memory: dir, pids: dir}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if r := (Report{Layers: []Layer{groupLayer(g.joined(ctx))}}); !errors.Is(r.refusal(), ErrLayer) || !strings.Contains(r.refusal().Error(), "cgroup") {
+		t.Errorf("an empty cgroup is %v, expected a refusal that names it", r.refusal())
+	}
+	if err := os.WriteFile(procs, []byte("7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := (Report{Layers: []Layer{groupLayer(g.joined(t.Context()))}}); r.refusal() != nil {
+		t.Error(r.refusal())
 	}
 }

@@ -274,3 +274,23 @@ func TestANamedSubmissionRunsOnce(t *testing.T) {
 		t.Errorf("%d runs, expected another program under the label to run", runs.Load())
 	}
 }
+
+// Without an address the program is one: a repeated call repeats its draws, and different programs do not share theirs.
+func TestJudgeCallsAreSeededByTheirProgram(t *testing.T) {
+	seeds := make(chan uint64, 8)
+	n := start(t, Options{Runner: runnerFunc(func(_ context.Context, c sandbox.Call) (sandbox.Result, error) {
+		seeds <- c.Seed
+		return sandbox.Result{Status: sandbox.Success}, nil
+	})})
+	var got []uint64
+	for _, solution := range []string{"print(1)", "print(1)", "print(2)"} {
+		code, body, _ := n.send(t, t.Context(), "/run", fmt.Sprintf(`{"type": "python", "solution": %q}`, solution))
+		if code != http.StatusOK {
+			t.Fatalf("%d %s", code, body)
+		}
+		got = append(got, <-seeds)
+	}
+	if got[0] != got[1] || got[0] == got[2] || got[0] == 0 {
+		t.Errorf("seeds are %v, expected the first two alike and the third another", got)
+	}
+}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"net/http"
 	"sync"
@@ -83,7 +84,8 @@ func (m *meeting) ticketOf(sub submission) *ticket {
 		rollout: m.rollout, ctx: m.trace, startBy: m.startBy, digest: digestOf(sub.solution, sub.input),
 		call: sandbox.Call{ID: sub.id, Code: sub.solution + scriptEnd, Stdin: sub.input, Limits: l},
 	}
-	t.class, _ = classOf(l) // checked when the service was made
+	t.call.Seed = binary.LittleEndian.Uint64(t.digest[:]) // there is no address: different programs draw differently, a repeated one the same
+	t.class, _ = classOf(l)                               // checked when the service was made
 	if sub.named {
 		t.key = "judge " + sub.id
 	} else if left := m.desk.adopt(t.digest); left != nil {

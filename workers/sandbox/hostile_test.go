@@ -24,7 +24,7 @@ const hostileVar = "SANDBOX_HOSTILE_CASES"
 var hostileFiles = []struct {
 	name  string
 	least int
-}{{"sandbox_hostile.json", 80}, {"sandbox_invented.json", 60}}
+}{{"sandbox_hostile.json", 86}, {"sandbox_invented.json", 60}}
 
 func hostileFolder() string { return cmp.Or(os.Getenv(hostileVar), "testdata") }
 
@@ -37,6 +37,7 @@ type hostileCase struct {
 		StderrContains    string   `json:"stderr_contains"`
 		ExitCode          *int     `json:"exit_code"`
 		Truncated         *bool
+		MaxWall           float64  `json:"max_wall_s"`
 		MustNot           []string `json:"must_not"`
 	}
 	Then *hostileCase
@@ -163,6 +164,9 @@ func (h *host) try(t *testing.T, c hostileCase) {
 		t.Error("a listener of the machine was reached")
 	}
 	before.kept(t, c)
+	if c.Then != nil {
+		before.kept(t, *c.Then)
+	}
 	h.unharmed(t)
 }
 
@@ -175,6 +179,10 @@ func (h *host) check(t *testing.T, c hostileCase) {
 	e := c.Expect
 	wrong := func(format string, args ...any) {
 		t.Errorf("%s: %s; got %s, exit %d, signal %d, stdout %.600q, stderr %.200q", c.Name, fmt.Sprintf(format, args...), r.Status, r.ExitCode, r.Signal, r.Stdout, r.Stderr)
+	}
+	const busy = 10 // times as long as the case says: other work on the machine is not the call's doing
+	if e.MaxWall > 0 && r.Wall.Seconds() > busy*e.MaxWall {
+		wrong("it ran for %v, expected %v s", r.Wall, e.MaxWall)
 	}
 	if !slices.Contains(e.Status, r.Status) {
 		wrong("status expected one of %v", e.Status)

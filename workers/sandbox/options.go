@@ -70,7 +70,7 @@ const (
 )
 
 func (o Options) resolve() (Options, error) {
-	cores := runtime.NumCPU()
+	cores := runtime.GOMAXPROCS(0) // a container's share of the machine where it has one
 	o.Tier = cmp.Or(o.Tier, TierA)
 	o.Zygotes = cmp.Or(o.Zygotes, (cores+1)/2)
 	o.Warm = cmp.Or(o.Warm, cores+1)

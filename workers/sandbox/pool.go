@@ -18,7 +18,7 @@ type Pool struct {
 	seats     *seats
 	shelves   []*shelf        // the small profile first
 	libraries map[string]bool // names that send a call to the full profile
-	cores     int             // of the machine
+	cores     int             // that the process may use
 	running   chan struct{}   // one value for each running call or cell
 	sessions  chan struct{}   // one value for each open session
 	life      context.Context // ends with Close
@@ -66,7 +66,7 @@ func open(opt Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{opt: opt, tier: TierA, filter: f, seats: &seats{}, cores: runtime.NumCPU(), running: make(chan struct{}, opt.MaxRunning),
+	p := &Pool{opt: opt, tier: TierA, filter: f, seats: &seats{}, cores: runtime.GOMAXPROCS(0), running: make(chan struct{}, opt.MaxRunning),
 		sessions: make(chan struct{}, opt.MaxSessions)}
 	p.landlock = func() bool { return landlockABI() > 0 && !opt.Without.Landlock }
 	p.life, p.end = context.WithCancel(context.Background())

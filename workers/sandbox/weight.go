@@ -18,7 +18,7 @@ const (
 // of a parent group: a pool of the default weight would count as one process beside every other process of the machine,
 // whatever it runs. Where there is no cpu controller nothing is to be done.
 func (c *cgroups) weigh() {
-	calls := 2 * runtime.NumCPU() // as many as run at once by default
+	calls := 2 * runtime.GOMAXPROCS(0) // as many as run at once by default
 	for _, controller := range c.order {
 		dir := c.dirs[controller]
 		for name, weight := range map[string]int{"cpu.shares": min(sharesOne*calls, sharesMost), "cpu.weight": min(weightOne*calls, weightMost)} {

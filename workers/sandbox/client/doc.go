@@ -2,7 +2,7 @@
 //
 // Invariants:
 //
-//   - A call that completed is never run again: every send of a call carries the same idempotency key, and an answer that was
+//   - A call that completed is never run again while the node that ran it lives: every send of a call carries the same idempotency key, and an answer that was
 //     lost on its way is first asked for again at the node that has it.
 //   - What a program did (error, timeout, oom, killed, output_limit) is a result and is never retried. Failures of the
 //     infrastructure are, on another node, at most Options.Attempts times, after a pause that differs from call to call, and

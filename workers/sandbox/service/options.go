@@ -65,7 +65,7 @@ func (o Options) resolve() (Options, error) {
 	if o.Runner == nil {
 		return o, errors.New("service: no runner: give a sandbox.Pool")
 	}
-	o.Running = cmp.Or(o.Running, max(3, 2*runtime.NumCPU()))
+	o.Running = cmp.Or(o.Running, max(3, 2*runtime.GOMAXPROCS(0)))
 	if o.Running < 3 {
 		return o, fmt.Errorf("service: running is %d, expected at least 3: one for each class", o.Running)
 	}

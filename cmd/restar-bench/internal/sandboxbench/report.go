@@ -20,10 +20,12 @@ func bars() []bar {
 		{figure: "mixed_vs_codejudge", least: 3.5, says: "mixed calls against code-judge's design, worst of CPU and rate, /run x8 and long-batch x64"},
 		{figure: "trivial_vs_codejudge", least: 2, says: "the same, trivial calls"},
 		{figure: "overhead_vs_prototype", least: 0.6, most: true, says: "cost beside the snippet, share of the prototype's, worse of both sets"},
-		{figure: "p99_over_p50", least: 2, most: true, says: "trivial calls, two at once"},
+		{figure: "p99_over_p50", least: 2, most: true, says: "trivial calls, two at once, least disturbed of ten rounds"},
 		{figure: "isolation_on_over_off", least: 1.1, most: true, says: "CPU of a trivial call with all layers and without those that can be left out"},
 		{figure: "burst_lost", least: 0, most: true, says: "calls of the burst that did not end once and right"},
 		{figure: "real_lost", least: 0, most: true, says: "the same, real programs"},
+		{figure: "burst_runs_over_calls", least: 1, most: true, says: "programs started for each call of the burst"},
+		{figure: "real_runs_over_calls", least: 1, most: true, says: "the same, real programs"},
 		{figure: "verify_int_per_s", least: 20000, says: "integer verdicts a second on one core"},
 		{figure: "verify_symbolic_cpu_ms", least: 20, most: true, says: "CPU of a symbolic check, median"},
 	}

@@ -99,7 +99,7 @@ func (o Options) running() int {
 	if o.Running > 0 {
 		return o.Running
 	}
-	return max(3, 2*runtime.NumCPU())
+	return max(3, 2*runtime.GOMAXPROCS(0))
 }
 
 func (o Options) pool(log *slog.Logger) sandbox.Options {

@@ -1,10 +1,13 @@
 package model
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels/cpu"
+	"github.com/restar-rl/restar/kernels/philox"
 )
 
 // lossOf is sum(weight * logp) over a packed pass, in float64.
@@ -22,7 +25,8 @@ func lossOf(t *testing.T, m *Model, ws *Workspace, p Packed, weight []float32) f
 	return sum
 }
 
-// Central differences along the gradient's own direction and along single elements.
+// The loss must change by the gradient's product with the step, whatever the direction. Most directions are drawn without a look at the
+// gradient: along the gradient itself one that lacks some of its elements agrees with its own squared length.
 func TestGradientsMatchFiniteDifferencesThroughTheWholeModel(t *testing.T) {
 	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
 		for name, c := range everyFamily() {
@@ -37,36 +41,77 @@ func TestGradientsMatchFiniteDifferencesThroughTheWholeModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			loss := func() float64 { return lossOf(t, m, ws, p, weight) }
 			for k, ts := range g.Tensors() {
-				checkDirection(t, name, m, ws, p, weight, m.params[k], ts.Data)
+				size := length(ts.Data)
+				if size == 0 {
+					t.Errorf("%s, %s: the gradient is zero", name, ts.Name)
+					continue
+				}
+				for _, d := range directions(k, ts.Data, size) {
+					slope, want := d.difference(m.params[k].Data, ts.Data, loss)
+					if !(math.Abs(slope-want) <= d.share*size+d.rounding) {
+						t.Errorf("%s, %s: slope along %s is %g, want %g (the gradient's length is %g)", name, ts.Name, d.name, slope, want, size)
+					}
+				}
 			}
 		}
 	})
 }
 
-// checkDirection moves one tensor along its gradient; the loss must change by the gradient's squared length.
-func checkDirection(t *testing.T, family string, m *Model, ws *Workspace, p Packed, weight []float32, param Param, grad []float32) {
-	t.Helper()
+func length(x []float32) float64 {
 	square := 0.0
-	for _, v := range grad {
+	for _, v := range x {
 		square += float64(v) * float64(v)
 	}
-	if square == 0 {
-		t.Errorf("%s, %s: the gradient is zero", family, param.Name)
-		return
+	return math.Sqrt(square)
+}
+
+// direction is a step that moves the elements of a tensor.
+type direction struct {
+	name     string
+	step     []float64 // what each element moves by, there and back
+	per      float64   // the size of the step: slopes are per unit of it
+	share    float64   // of the gradient's length: what curvature may add to a slope
+	rounding float64   // what the float32 of the log-probs may add to a slope
+}
+
+// directions are the gradient's own, random signs of all elements, and single elements.
+func directions(tensor int, grad []float32, size float64) []direction {
+	own := direction{"the gradient", make([]float64, len(grad)), 2e-3, 4e-3, 1e-3}
+	for i, v := range grad {
+		own.step[i] = own.per * float64(v) / size
 	}
-	const size = 2e-3 // length of the step: small against the weights, large against rounding
-	h := size / math.Sqrt(square)
-	old := append([]float32(nil), param.Data...)
-	at := func(sign float64) float64 {
-		for i := range old {
-			param.Data[i] = old[i] + float32(sign*h*float64(grad[i]))
+	key, at := philox.NewKey(3), philox.Address{Purpose: philox.Select, Ordinal: tensor}
+	signs := direction{"random signs", make([]float64, len(grad)), 1e-3, 1e-2, 5e-3}
+	for i := range signs.step {
+		signs.step[i] = signs.per * float64(2*key.IntN(at.WithTurn(1).WithToken(i), 2)-1)
+	}
+	out := []direction{own, signs}
+	for draw := range 2 {
+		i := key.IntN(at.WithToken(draw), len(grad))
+		d := direction{fmt.Sprint("element ", i), make([]float64, len(grad)), 1e-2, 1e-3, 1e-3}
+		d.step[i] = d.per
+		out = append(out, d)
+	}
+	return out
+}
+
+// difference returns the central difference of the loss along a direction, and the gradient's slope over the same steps as float32
+// rounds them.
+func (d direction) difference(data, grad []float32, loss func() float64) (slope, want float64) {
+	old := slices.Clone(data)
+	at := func(sign float64) (float64, []float32) {
+		for i, v := range old {
+			data[i] = float32(float64(v) + sign*d.step[i])
 		}
-		return lossOf(t, m, ws, p, weight)
+		return loss(), slices.Clone(data)
 	}
-	slope := (at(1) - at(-1)) / (2 * h)
-	copy(param.Data, old)
-	if math.Abs(slope-square) > 4e-3*square+1e-3*math.Sqrt(square) {
-		t.Errorf("%s, %s: slope along the gradient is %g, want its squared length %g", family, param.Name, slope, square)
+	up, above := at(1)
+	down, below := at(-1)
+	copy(data, old)
+	for i, g := range grad {
+		want += float64(g) * (float64(above[i]) - float64(below[i])) / (2 * d.per)
 	}
+	return (up - down) / (2 * d.per), want
 }

@@ -21,6 +21,9 @@ const (
 //
 //	policy gradient: -sum w (c surrogate(r, A) - KLBeta kl)
 //	SFT:             -sum w logp
+//
+// A sequence's ratio, where the advantages of its tokens differ, is a constant for the gradient, as CISPO's clipped one is: a token's advantage
+// moves that token's log-prob only (GSPO-token, section 4.3 of arXiv 2507.18071).
 type Objective struct {
 	Kind      Kind
 	Ratio     rl.RatioKind // empty is the token's

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/restar-rl/restar/kernels/philox"
 	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/rl"
 )
@@ -69,6 +70,9 @@ func scalarLoss(t *testing.T, m *model.Model, b Batch, obj Objective) float64 {
 			}
 			sum += scalarTerm(s, obj, logp, i)
 		}
+		if s.sampled() == 0 {
+			continue // it has no mean, and still counts in the number of sequences
+		}
 		if obj.Norm == rl.SequenceMean {
 			total -= sum / float64(s.sampled()) / float64(len(b.Sequences))
 		} else {
@@ -76,6 +80,17 @@ func scalarLoss(t *testing.T, m *model.Model, b Batch, obj Objective) float64 {
 		}
 	}
 	return total
+}
+
+// sequenceRatio is the geometric mean of a sequence's ratios.
+func sequenceRatio(s Sequence, logp []float32) float64 {
+	r := 1.0
+	for t, k := range s.Mask {
+		if k == 1 {
+			r *= math.Pow(math.Exp(float64(logp[t])-float64(s.LogProbs[t])), 1/float64(s.sampled()))
+		}
+	}
+	return r
 }
 
 // scalarTerm is what token i of a sequence adds, before the denominator.
@@ -86,12 +101,7 @@ func scalarTerm(s Sequence, obj Objective, logp []float32, i int) float64 {
 	}
 	clip := func(r float64) float64 { return math.Min(math.Max(r, 1-obj.Clip.Low), 1+obj.Clip.High) }
 	if obj.Ratio == rl.SequenceRatio {
-		r = 1
-		for t, k := range s.Mask {
-			if k == 1 {
-				r *= math.Pow(math.Exp(float64(logp[t])-float64(s.LogProbs[t])), 1/float64(s.sampled()))
-			}
-		}
+		r = sequenceRatio(s, logp)
 	}
 	value := math.Min(r*a, clip(r)*a)
 	if obj.Ratio == rl.WeightRatio {
@@ -107,9 +117,33 @@ func scalarTerm(s Sequence, obj Objective, logp []float32, i int) float64 {
 	return value
 }
 
+// awayFromEdges moves the log-ratios of tokens near an edge of the clip range, where the loss has no slope, to margin on their own side.
+func awayFromEdges(t *testing.T, m *model.Model, b Batch, clip rl.Clip) Batch {
+	t.Helper()
+	const margin = 0.1 // no step of checkSlope moves a log-prob as far
+	for _, s := range b.Sequences {
+		logp, _, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range s.Mask {
+			for _, edge := range []float64{math.Log(1 - clip.Low), math.Log(1 + clip.High)} {
+				if d := float64(logp[i]-s.LogProbs[i]) - edge; k == 1 && math.Abs(d) < margin {
+					s.LogProbs[i] = logp[i] - float32(edge+math.Copysign(margin, d))
+				}
+			}
+		}
+	}
+	return b
+}
+
 func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 	m := tinyModel(t, 2)
-	b := withOptional(someBatch(t, m, 9, 2))
+	b := withOptional(awayFromEdges(t, m, someBatch(t, m, 9, 2), testObjective().Clip))
+	alone := Batch{slices.Clone(b.Sequences)} // with one advantage a sequence, as the gradient through a sequence's ratio has it
+	for i := range alone.Sequences {
+		alone.Sequences[i].Advantages = nil
+	}
 	wide := rl.Clip{Low: 1, High: 1e3}
 	for _, obj := range []Objective{
 		{Kind: SFT}, testObjective(), {Kind: PolicyGradient, Clip: wide},
@@ -118,7 +152,10 @@ func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 		{Kind: PolicyGradient, Clip: wide, Importance: 1.2},
 		{Kind: PolicyGradient, Clip: wide, Ratio: rl.SequenceRatio, Norm: rl.SequenceMean},
 	} {
-		obj = obj.withDefaults()
+		obj, b := obj.withDefaults(), b
+		if obj.Ratio == rl.SequenceRatio {
+			b = alone
+		}
 		s := NewState(m)
 		work, err := divide(b, obj)
 		if err != nil {
@@ -128,8 +165,11 @@ func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := scalarLoss(t, m, b, obj); math.Abs(got.sums.loss-want) > 1e-6 {
+		if want := scalarLoss(t, m, b, obj); !(math.Abs(got.sums.loss-want) <= 1e-6) {
 			t.Errorf("%+v: loss %v, want %v", obj, got.sums.loss, want)
+		}
+		if clips := obj.Kind == PolicyGradient && obj.Clip != wide; clips != (got.sums.clipLow > 0 && got.sums.clipHigh > 0) {
+			t.Errorf("%+v: %d tokens clipped below and %d above, want some of both: %v", obj, got.sums.clipLow, got.sums.clipHigh, clips)
 		}
 		for i, g := range got.gradient.Tensors() {
 			checkSlope(t, m, b, obj, i, g)
@@ -137,33 +177,42 @@ func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 	}
 }
 
-// The gradient of CISPO is not the slope of its loss: the clipped ratio in it is a constant.
-func TestTheGradientOfWeightedRatiosTakesTheRatioAsAConstant(t *testing.T) {
+// The gradient of CISPO is not the slope of its loss: the clipped ratio in it is a constant. Nor is GSPO's where tokens have advantages of
+// their own: a token's scales its own log-prob only (GSPO-token, section 4.3 of arXiv 2507.18071).
+func TestTheGradientOfWeightedAndOfSequenceRatiosTakesTheRatioAsAConstant(t *testing.T) {
 	m := tinyModel(t, 2)
 	b := withOptional(someBatch(t, m, 9, 2))
-	obj := Objective{Kind: PolicyGradient, Clip: rl.Clip{Low: 0.5, High: 0.28}, Ratio: rl.WeightRatio}.withDefaults()
-	for i, s := range b.Sequences {
-		logp, entropy, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var a sums
-		coef := make([]float32, len(s.IDs))
-		obj.coefficients(&a, item{s, 0.125}, logp, entropy, coef)
-		sum := 0.0
-		for k, m := range s.Mask {
-			if m == 0 {
-				continue
+	for _, obj := range []Objective{
+		{Kind: PolicyGradient, Clip: rl.Clip{Low: 0.5, High: 0.28}, Ratio: rl.WeightRatio},
+		{Kind: PolicyGradient, Clip: rl.Clip{Low: 1, High: 1e3}, Ratio: rl.SequenceRatio},
+	} {
+		obj := obj.withDefaults()
+		for i, s := range b.Sequences {
+			logp, entropy, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
+			if err != nil {
+				t.Fatal(err)
 			}
-			sum += scalarTerm(s, obj, logp, k)
-			r := math.Exp(float64(logp[k]) - float64(s.LogProbs[k]))
-			want := -0.125 * math.Min(math.Max(r, 0.5), 1.28) * float64(s.Advantages[k])
-			if math.Abs(float64(coef[k])-want) > 1e-7 {
-				t.Errorf("sequence %d token %d: coefficient %v, want %v", i, k, coef[k], want)
+			var a sums
+			coef := make([]float32, len(s.IDs))
+			obj.coefficients(&a, item{s, 0.125}, logp, entropy, coef)
+			sum := 0.0
+			for k, m := range s.Mask {
+				if m == 0 {
+					continue
+				}
+				sum += scalarTerm(s, obj, logp, k)
+				r := math.Exp(float64(logp[k]) - float64(s.LogProbs[k]))
+				if obj.Ratio == rl.SequenceRatio {
+					r = sequenceRatio(s, logp)
+				}
+				want := -0.125 * math.Min(math.Max(r, 1-obj.Clip.Low), 1+obj.Clip.High) * float64(s.Advantages[k])
+				if !(math.Abs(float64(coef[k])-want) <= 1e-7) {
+					t.Errorf("%s, sequence %d token %d: coefficient %v, want %v", obj.Ratio, i, k, coef[k], want)
+				}
 			}
-		}
-		if math.Abs(a.loss+0.125*sum) > 1e-9*(1+math.Abs(sum)) {
-			t.Errorf("sequence %d: loss %v, want %v", i, a.loss, -0.125*sum)
+			if !(math.Abs(a.loss+0.125*sum) <= 1e-9*(1+math.Abs(sum))) {
+				t.Errorf("%s, sequence %d: loss %v, want %v", obj.Ratio, i, a.loss, -0.125*sum)
+			}
 		}
 	}
 }
@@ -180,34 +229,55 @@ func TestAnObjectiveRefusesABatchThatLacksItsLogProbs(t *testing.T) {
 	}
 }
 
-// checkSlope compares the directional derivative along one tensor's gradient with a central difference of the scalar loss, to the
-// precision of float32 log-probs, or of the few tokens that cross the edge of the clip range within the difference.
+// checkSlope compares the gradient of one tensor with central differences of the scalar loss: along the gradient, along random signs of
+// all elements and along a few single elements, which do not depend on the gradient as the first does. The tolerance is for curvature and
+// for the rounding of log-probs to float32.
 func checkSlope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g model.Tensor) {
 	t.Helper()
-	data := m.Params()[tensor].Data
-	saved, norm := slices.Clone(data), 0.0
+	norm := 0.0
 	for _, x := range g.Data {
 		norm += float64(x) * float64(x)
 	}
 	norm = math.Sqrt(norm)
-	const h = 2e-3
-	at := func(sign float64) float64 {
-		for i, x := range g.Data {
-			data[i] = saved[i] + float32(sign*h*float64(x)/norm)
+	check := func(along string, per float64, step func(i int) float64) {
+		t.Helper()
+		got, want := slope(t, m, b, obj, tensor, g, step)
+		got, want = got/per, want/per
+		if !(math.Abs(got-want) <= 0.005*norm+1e-7/(2*per)) {
+			t.Errorf("%+v, %s: slope along %s is %v, want %v (the gradient's norm is %v)", obj, g.Name, along, got, want, norm)
+		}
+	}
+	const along, each, one = 2e-3, 1e-3, 1e-2 // the lengths of the whole step, of that of each element and of that of the only one
+	check("the gradient", along, func(i int) float64 { return along * float64(g.Data[i]) / norm })
+	at := philox.Address{Purpose: philox.Select, Ordinal: 1000 + tensor}
+	check("random signs", each, func(i int) float64 { return each * float64(2*rng.IntN(at.WithTurn(1).WithToken(i), 2)-1) })
+	for draw := range 2 {
+		chosen := rng.IntN(at.WithToken(draw), len(g.Data))
+		check(fmt.Sprint("element ", chosen), one, func(i int) float64 {
+			if i != chosen {
+				return 0
+			}
+			return one
+		})
+	}
+}
+
+// slope is half the difference of the loss between a step there and one back, and what the gradient says of the same steps.
+func slope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g model.Tensor, step func(i int) float64) (got, want float64) {
+	t.Helper()
+	data := m.Params()[tensor].Data
+	saved := slices.Clone(data)
+	for _, sign := range []float64{1, -1} {
+		for i, x := range saved {
+			data[i] = float32(float64(x) + sign*step(i))
+			want += sign * float64(g.Data[i]) * float64(data[i]) / 2
 		}
 		m.WeightsChanged()
-		return scalarLoss(t, m, b, obj)
+		got += sign * scalarLoss(t, m, b, obj) / 2
 	}
-	got := (at(1) - at(-1)) / (2 * h)
 	copy(data, saved)
 	m.WeightsChanged()
-	tolerance := 0.005
-	if obj.Clip.High < 1 && obj.Kind == PolicyGradient {
-		tolerance = 0.05
-	}
-	if math.Abs(got-norm) > tolerance*norm+2e-4 {
-		t.Errorf("%+v: slope along the gradient of %s is %v, want its norm %v", obj, g.Name, got, norm)
-	}
+	return got, want
 }
 
 func TestOneStepIsAdamWOnTheClippedGradient(t *testing.T) {

@@ -9,7 +9,8 @@
 //   - All arrays are dense and row-major, but for packed weights and rounded rows, whose layout is the backend's own. Floats are float32
 //     unless an operation allows bfloat16; token ids, positions and tables are int32.
 //   - In exact numerics every element of a matrix product is one chain of fused multiply-adds with the inner index
-//     ascending, starting at +0, or at the element's old value when the product accumulates. So neither tile shape, nor a cut
+//     ascending, starting at +0, or at the element's old value when the product accumulates; a path without the instruction may
+//     round the sum to float64 before float32, under a numerics id of its own. So neither tile shape, nor a cut
 //     of the inner dimension, nor the number of rows, nor the degree of parallelism can change a bit. With bfloat16 operands the
 //     links of the chain are pairs of inner indices (2p, 2p+1), accumulated in float32; an odd end is paired with zero.
 //   - Every other operation computes a row from that row alone, in an order that depends on the row's length only. Sums over rows

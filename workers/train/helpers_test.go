@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/restar-rl/restar/kernels/philox"
@@ -12,19 +13,58 @@ import (
 
 func tinyModel(t testing.TB, seed uint64, opts ...model.Option) *model.Model {
 	t.Helper()
-	m, err := model.New(model.Config{VocabSize: 31, HiddenSize: 16, IntermediateSize: 24, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8,
-		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}, seed, opts...)
+	m, err := model.New(tinyConfig(), seed, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// inBothPrecisions runs a test on models of each precision.
-func inBothPrecisions(t *testing.T, f func(t *testing.T, p model.Option)) {
-	for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
-		t.Run(string(p), func(t *testing.T) { f(t, model.WithPrecision(p)) })
+func tinyConfig() model.Config {
+	return model.Config{VocabSize: 31, HiddenSize: 16, IntermediateSize: 24, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8,
+		MaxPosition: 512, RMSNormEps: 1e-6, RopeTheta: 10000, TieWordEmbeddings: true, InitializerRange: 0.3}
+}
+
+// untiedModel is tinyModel with a head of its own, a bias on every projection and no norms of heads.
+func untiedModel(t testing.TB, seed uint64, opts ...model.Option) *model.Model {
+	t.Helper()
+	c := tinyConfig()
+	c.Family, c.TieWordEmbeddings, c.AttentionBias, c.MLPBias = model.Llama, false, true, true
+	m, err := model.New(c, seed, opts...)
+	if err != nil {
+		t.Fatal(err)
 	}
+	for i, p := range m.Params() {
+		if strings.HasSuffix(p.Name, ".bias") { // new ones are 0
+			for j := range p.Data {
+				p.Data[j] = float32(0.2 * (rng.Uniform(philox.Address{Purpose: philox.Init, Ordinal: i, Token: j}) - 0.5))
+			}
+		}
+	}
+	m.WeightsChanged()
+	return m
+}
+
+// maker makes a model of one shape.
+type maker func(t testing.TB, seed uint64, opts ...model.Option) *model.Model
+
+// inEveryShape runs a test on models with tied embeddings and norms of heads, and on models with a head of their own and biases.
+func inEveryShape(t *testing.T, f func(t *testing.T, shape maker)) {
+	t.Run("tied", func(t *testing.T) { f(t, tinyModel) })
+	t.Run("untied with biases", func(t *testing.T) { f(t, untiedModel) })
+}
+
+// inEveryShapeAndPrecision runs a test on models of each shape in each precision.
+func inEveryShapeAndPrecision(t *testing.T, f func(t *testing.T, shape maker)) {
+	inEveryShape(t, func(t *testing.T, shape maker) {
+		for _, p := range []model.Precision{model.PrecisionFP32, model.PrecisionBF16} {
+			t.Run(string(p), func(t *testing.T) {
+				f(t, func(t testing.TB, seed uint64, opts ...model.Option) *model.Model {
+					return shape(t, seed, append(opts, model.WithPrecision(p))...)
+				})
+			})
+		}
+	})
 }
 
 var rng = philox.NewKey(11)

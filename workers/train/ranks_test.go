@@ -101,15 +101,18 @@ func whole(t *testing.T, s *State) []model.Tensor {
 }
 
 func TestTrap09TheNumberOfRankProcessesChangesNoBit(t *testing.T) {
-	inBothPrecisions(t, rankProcesses)
+	inEveryShapeAndPrecision(t, rankProcesses)
 }
 
-func rankProcesses(t *testing.T, p model.Option) {
-	one := NewState(tinyModel(t, 1, p))
+func rankProcesses(t *testing.T, shape maker) {
+	one := NewState(shape(t, 1))
 	wantMetrics := steps(t, one, 1, 3)
+	if wantMetrics.GradNorm == 0 {
+		t.Fatal("the last step has no gradient")
+	}
 	want := whole(t, one)
 	for _, size := range []int{2, 4, 8} {
-		s := NewState(tinyModel(t, 1, p))
+		s := NewState(shape(t, 1))
 		lead(t, s, size)
 		if got := steps(t, s, 1, 3); got != wantMetrics {
 			t.Errorf("%d ranks: metrics %+v, want %+v", size, got, wantMetrics)
@@ -124,8 +127,12 @@ func rankProcesses(t *testing.T, p model.Option) {
 }
 
 func TestTrap13RanksWithoutSequencesChangeNoBit(t *testing.T) {
-	b := Batch{someBatch(t, tinyModel(t, 7), 3, 1).Sequences[:2]}
-	one, four := NewState(tinyModel(t, 1)), NewState(tinyModel(t, 1))
+	inEveryShape(t, ranksWithoutSequences)
+}
+
+func ranksWithoutSequences(t *testing.T, shape maker) {
+	b := Batch{someBatch(t, shape(t, 7), 3, 1).Sequences[:2]}
+	one, four := NewState(shape(t, 1)), NewState(shape(t, 1))
 	lead(t, four, 4)
 	for _, s := range []*State{one, four} {
 		if _, err := Step(t.Context(), s, b, 1, testObjective(), testOptimizer()); err != nil {
@@ -138,11 +145,15 @@ func TestTrap13RanksWithoutSequencesChangeNoBit(t *testing.T) {
 }
 
 func TestACheckpointOfFourRanksLoadsOnOneAndOnTwo(t *testing.T) {
-	straight := NewState(tinyModel(t, 1))
+	inEveryShape(t, checkpointOfFourRanks)
+}
+
+func checkpointOfFourRanks(t *testing.T, shape maker) {
+	straight := NewState(shape(t, 1))
 	steps(t, straight, 1, 4)
 	want := whole(t, straight)
 
-	four := NewState(tinyModel(t, 1))
+	four := NewState(shape(t, 1))
 	lead(t, four, 4)
 	steps(t, four, 1, 2)
 	raw, err := model.EncodeSafetensors(whole(t, four), nil)
@@ -154,7 +165,7 @@ func TestACheckpointOfFourRanksLoadsOnOneAndOnTwo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewState(tinyModel(t, 2))
+		s := NewState(shape(t, 2))
 		if err := s.LoadTensors(saved); err != nil {
 			t.Fatal(err)
 		}

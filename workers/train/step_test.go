@@ -15,11 +15,11 @@ import (
 )
 
 func TestTrap09PackingWorkersAndOrderChangeNoBit(t *testing.T) {
-	inBothPrecisions(t, packingWorkersAndOrder)
+	inEveryShapeAndPrecision(t, packingWorkersAndOrder)
 }
 
-func packingWorkersAndOrder(t *testing.T, p model.Option) {
-	reference := tinyModel(t, 1, p)
+func packingWorkersAndOrder(t *testing.T, shape maker) {
+	reference := shape(t, 1)
 	b := someBatch(t, reference, 21, 1)
 	reversed := Batch{slices.Clone(b.Sequences)}
 	slices.Reverse(reversed.Sequences)
@@ -28,7 +28,7 @@ func packingWorkersAndOrder(t *testing.T, p model.Option) {
 	for _, plan := range []Plan{{Workers: 1, MicroTokens: 1 << 30}, {MicroTokens: 64}, {MicroTokens: 256, Recompute: true}, {MicroTokens: 1}, {Workers: 2, MicroTokens: 256},
 		{Workers: 4, MicroTokens: 64, Recompute: true}, {Workers: 8, MicroTokens: 100}, {}} {
 		for _, batch := range []Batch{b, reversed} {
-			s := NewState(tinyModel(t, 1, p))
+			s := NewState(shape(t, 1))
 			s.Plan = plan
 			var m Metrics
 			for step := range int64(2) {
@@ -48,17 +48,21 @@ func packingWorkersAndOrder(t *testing.T, p model.Option) {
 }
 
 // scalarLoss is the loss of Objective's comment, token by token, in float64.
-func scalarLoss(t *testing.T, m *model.Model, b Batch, obj Objective) float64 {
+func scalarLoss(t *testing.T, m *model.Model, ws *model.Workspace, b Batch, obj Objective) float64 {
 	t.Helper()
 	total, tokens := 0.0, 0
+	var all [][]int32
 	for _, s := range b.Sequences {
 		tokens += s.sampled()
+		all = append(all, s.IDs)
+	}
+	rest, _, err := m.LogProbs(t.Context(), ws, model.Pack(all...))
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, s := range b.Sequences {
-		logp, _, err := m.LogProbs(t.Context(), nil, model.Pack(s.IDs))
-		if err != nil {
-			t.Fatal(err)
-		}
+		var logp []float32
+		logp, rest = rest[:len(s.IDs)], rest[len(s.IDs):]
 		sum := 0.0
 		for i, k := range s.Mask {
 			if k == 0 {
@@ -138,7 +142,11 @@ func awayFromEdges(t *testing.T, m *model.Model, b Batch, clip rl.Clip) Batch {
 }
 
 func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
-	m := tinyModel(t, 2)
+	inEveryShape(t, lossAndSlope)
+}
+
+func lossAndSlope(t *testing.T, shape maker) {
+	m, ws := shape(t, 2), model.NewWorkspace()
 	b := withOptional(awayFromEdges(t, m, someBatch(t, m, 9, 2), testObjective().Clip))
 	alone := Batch{slices.Clone(b.Sequences)} // with one advantage a sequence, as the gradient through a sequence's ratio has it
 	for i := range alone.Sequences {
@@ -165,14 +173,14 @@ func TestTheLossIsTheScalarReferencesAndTheGradientItsSlope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := scalarLoss(t, m, b, obj); !(math.Abs(got.sums.loss-want) <= 1e-6) {
+		if want := scalarLoss(t, m, ws, b, obj); !(math.Abs(got.sums.loss-want) <= 1e-6) {
 			t.Errorf("%+v: loss %v, want %v", obj, got.sums.loss, want)
 		}
 		if clips := obj.Kind == PolicyGradient && obj.Clip != wide; clips != (got.sums.clipLow > 0 && got.sums.clipHigh > 0) {
 			t.Errorf("%+v: %d tokens clipped below and %d above, want some of both: %v", obj, got.sums.clipLow, got.sums.clipHigh, clips)
 		}
 		for i, g := range got.gradient.Tensors() {
-			checkSlope(t, m, b, obj, i, g)
+			checkSlope(t, m, ws, b, obj, i, g)
 		}
 	}
 }
@@ -232,7 +240,7 @@ func TestAnObjectiveRefusesABatchThatLacksItsLogProbs(t *testing.T) {
 // checkSlope compares the gradient of one tensor with central differences of the scalar loss: along the gradient, along random signs of
 // all elements and along a few single elements, which do not depend on the gradient as the first does. The tolerance is for curvature and
 // for the rounding of log-probs to float32.
-func checkSlope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g model.Tensor) {
+func checkSlope(t *testing.T, m *model.Model, ws *model.Workspace, b Batch, obj Objective, tensor int, g model.Tensor) {
 	t.Helper()
 	norm := 0.0
 	for _, x := range g.Data {
@@ -241,7 +249,7 @@ func checkSlope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int
 	norm = math.Sqrt(norm)
 	check := func(along string, per float64, step func(i int) float64) {
 		t.Helper()
-		got, want := slope(t, m, b, obj, tensor, g, step)
+		got, want := slope(t, m, ws, b, obj, tensor, g, step)
 		got, want = got/per, want/per
 		if !(math.Abs(got-want) <= 0.005*norm+1e-7/(2*per)) {
 			t.Errorf("%+v, %s: slope along %s is %v, want %v (the gradient's norm is %v)", obj, g.Name, along, got, want, norm)
@@ -263,7 +271,7 @@ func checkSlope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int
 }
 
 // slope is half the difference of the loss between a step there and one back, and what the gradient says of the same steps.
-func slope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g model.Tensor, step func(i int) float64) (got, want float64) {
+func slope(t *testing.T, m *model.Model, ws *model.Workspace, b Batch, obj Objective, tensor int, g model.Tensor, step func(i int) float64) (got, want float64) {
 	t.Helper()
 	data := m.Params()[tensor].Data
 	saved := slices.Clone(data)
@@ -273,7 +281,7 @@ func slope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g m
 			want += sign * float64(g.Data[i]) * float64(data[i]) / 2
 		}
 		m.WeightsChanged()
-		got += sign * scalarLoss(t, m, b, obj) / 2
+		got += sign * scalarLoss(t, m, ws, b, obj) / 2
 	}
 	copy(data, saved)
 	m.WeightsChanged()
@@ -281,7 +289,11 @@ func slope(t *testing.T, m *model.Model, b Batch, obj Objective, tensor int, g m
 }
 
 func TestOneStepIsAdamWOnTheClippedGradient(t *testing.T) {
-	s := NewState(tinyModel(t, 3))
+	inEveryShape(t, oneStep)
+}
+
+func oneStep(t *testing.T, shape maker) {
+	s := NewState(shape(t, 3))
 	b, obj, opt := someBatch(t, s.Model, 5, 3), testObjective(), testOptimizer()
 	opt.ClipNorm = 0.05
 	work, _ := divide(b, obj)
@@ -316,8 +328,12 @@ func TestOneStepIsAdamWOnTheClippedGradient(t *testing.T) {
 }
 
 func TestAResumedRunHasTheBitsOfAnUndisturbedOne(t *testing.T) {
+	inEveryShape(t, resumedRun)
+}
+
+func resumedRun(t *testing.T, shape maker) {
 	const steps = 5
-	whole := NewState(tinyModel(t, 4))
+	whole := NewState(shape(t, 4))
 	var after [][]model.Tensor
 	var batches []Batch
 	var metrics []Metrics
@@ -340,7 +356,7 @@ func TestAResumedRunHasTheBitsOfAnUndisturbedOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := NewState(tinyModel(t, 99))
+		s := NewState(shape(t, 99))
 		if err := s.LoadTensors(ts); err != nil {
 			t.Fatal(err)
 		}

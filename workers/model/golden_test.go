@@ -129,6 +129,37 @@ func TestLogitsLogProbsAndGradientsAreThoseOfPyTorch(t *testing.T) {
 	})
 }
 
+// A sequence of 2,000 tokens: rotary angles of far positions, and a softmax over many keys, read piece by piece from a cache.
+func TestLogitsOfALongSequenceAreThoseOfPyTorch(t *testing.T) {
+	want := readGolden(t, "llama-long")
+	sequence := make([]int32, len(want.data(t, "ids")))
+	for i, id := range want.data(t, "ids") {
+		sequence[i] = int32(id)
+	}
+	onEveryPath(t, func(t *testing.T, b *cpu.Backend) {
+		m, err := load(b, "testdata/llama-long")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache := newKVCache(b, m.Config, (len(sequence)+BlockTokens-1)/BlockTokens)
+		span := Span{Want: true}
+		for i := range (len(sequence) + BlockTokens - 1) / BlockTokens {
+			span.Blocks = append(span.Blocks, i)
+		}
+		var got []float32
+		for _, at := range want.data(t, "positions") {
+			end := int(at) + 1
+			span.IDs = sequence[span.Start:end]
+			logits, err := m.Extend(t.Context(), nil, []Span{span}, cache)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, span.Start = append(got, logits...), end
+		}
+		near(t, "logits", got, want.data(t, "logits"), 1e-5)
+	})
+}
+
 // relative is the norm of the difference over the norm of want.
 func relative(got, want []float32) float64 {
 	difference, size := 0.0, 0.0

@@ -14,17 +14,23 @@ For a small model of each family it saves the model folder as transformers does 
     train.loss, train.norm  mean negative log-likelihood before each of three steps and after them, and the gradient's norm: float32,
                             AdamW, clipped, on a cosine schedule with warm-up (see train() for the numbers)
 
-rope.json holds the rotary frequencies and the attention factor that transformers computes for configurations of published sizes.
+llama-long is a model with a sequence of 2,000 tokens: golden.safetensors holds its ids, some positions and the float64 logits that follow them.
+
+rope.json holds the rotary frequencies and the attention factor that transformers computes for configurations of published sizes, and the
+cosines and sines of the last position of those without scaling.
+
+    python golden.py --rope # writes rope.json and llama-long only
 """
 
 import json
 import math
 import pathlib
+import sys
 import types
 
 import torch
 from safetensors.torch import save_file
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 HERE = pathlib.Path(__file__).parent
@@ -166,33 +172,66 @@ def rope(kind, theta=10000.0, **more):
     return {"rope_type": kind, "rope_theta": theta, **more}
 
 
-write("qwen3", 1, *QWEN3, head_dim=8, tie_word_embeddings=True, rope_parameters=rope("default"))
-write("qwen3-untied", 2, *QWEN3, head_dim=8, tie_word_embeddings=False, rope_parameters=rope("default", 1e6), old=True)
-write("qwen2", 3, *QWEN2, dtype=torch.bfloat16, shard="12KB", tie_word_embeddings=True,
-      rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=64))
-write("llama", 4, *LLAMA, dtype=torch.float16, tie_word_embeddings=False, old=True,
-      rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32))
-write("llama-biased", 5, *LLAMA, dtype=torch.bfloat16, head_dim=8, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
-      rope_parameters=rope("linear", factor=2.0))
+def every():
+    write("qwen3", 1, *QWEN3, head_dim=8, tie_word_embeddings=True, rope_parameters=rope("default"))
+    write("qwen3-untied", 2, *QWEN3, head_dim=8, tie_word_embeddings=False, rope_parameters=rope("default", 1e6), old=True)
+    write("qwen2", 3, *QWEN2, dtype=torch.bfloat16, shard="12KB", tie_word_embeddings=True,
+          rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=64))
+    write("llama", 4, *LLAMA, dtype=torch.float16, tie_word_embeddings=False, old=True,
+          rope_parameters=rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32))
+    write("llama-biased", 5, *LLAMA, dtype=torch.bfloat16, head_dim=8, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+          rope_parameters=rope("linear", factor=2.0))
+
+
+def long():
+    torch.manual_seed(6)
+    sizes = dict(SIZES, num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=2048)
+    model = LlamaForCausalLM(LlamaConfig(**sizes, tie_word_embeddings=True, rope_parameters=rope(
+        "llama3", 500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=512))).float()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(p.half())
+    ids = torch.randint(0, SIZES["vocab_size"], (2000,))
+    positions = [0, 63, 64, 700, 1500, 1999]
+
+    def logits(model):
+        with torch.no_grad():
+            return model(input_ids=ids[None]).logits[0, positions].double()
+    want, got = logits(wide(model)), logits(clone(model))
+    print("llama-long: float32 is off by", ((got - want).abs().max() / want.abs().max()).item(), "of the largest logit")
+    model.half().save_pretrained(HERE / "llama-long")
+    (HERE / "llama-long" / "generation_config.json").unlink(missing_ok=True)
+    save_file({"ids": ids.float(), "positions": torch.tensor(positions).float(), "logits": want.float().contiguous()},
+              HERE / "llama-long" / "golden.safetensors")
 
 
 def ropes():
     out = []
-    for scaling in [
+    for head_dim, scaling in [
+        (64, dict(rope_type="default", rope_theta=100000.0)),
+        (128, dict(rope_type="default", rope_theta=1000000.0)),
+    ] + [(64, s) for s in [
         dict(rope_type="llama3", rope_theta=500000.0, factor=32.0, high_freq_factor=4.0, low_freq_factor=1.0, original_max_position_embeddings=8192),
         dict(rope_type="linear", rope_theta=10000.0, factor=2.5),
         dict(rope_type="yarn", rope_theta=1000000.0, factor=4.0, original_max_position_embeddings=32768),
         dict(rope_type="yarn", rope_theta=10000.0, factor=40.0, original_max_position_embeddings=4096, mscale=1.0, mscale_all_dim=0.7),
         dict(rope_type="yarn", rope_theta=150000.0, factor=32.0, original_max_position_embeddings=4096, beta_fast=16.0, beta_slow=2.0, truncate=False),
         dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=64, attention_factor=0.9),
-    ]:
-        sizes = dict(SIZES, hidden_size=512, num_attention_heads=4, head_dim=64, max_position_embeddings=131072)
+    ]]:
+        sizes = dict(SIZES, hidden_size=512, num_attention_heads=4, head_dim=head_dim, max_position_embeddings=131072)
         del sizes["attn_implementation"], sizes["eos_token_id"]
         config = LlamaConfig(**sizes, rope_parameters=dict(scaling))
-        frequencies, factor = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config, "cpu")
+        rotary = LlamaRotaryEmbedding(config)
         out.append({"config": sizes | {"architectures": ["LlamaForCausalLM"], "rope_parameters": scaling},
-                    "frequencies": frequencies.tolist(), "attention_factor": factor})
+                    "frequencies": rotary.inv_freq.tolist(), "attention_factor": rotary.attention_scaling})
+        if scaling["rope_type"] == "default":
+            last = torch.tensor([[sizes["max_position_embeddings"] - 1]])
+            for name, x in zip(("cos", "sin"), rotary(torch.zeros(1), last)):
+                out[-1][name] = x[0, 0, :head_dim // 2].tolist()
     (HERE / "rope.json").write_text(json.dumps(out, indent=1) + "\n")
 
 
+if sys.argv[1:] != ["--rope"]:
+    every()
+long()
 ropes()

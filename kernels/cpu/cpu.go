@@ -24,7 +24,7 @@ import (
 )
 
 // Version counts changes of the numerics: any change of a polynomial, an order of summation or a rounding raises it.
-const Version = 2
+const Version = 3
 
 // EnvISA names the environment variable that forces an instruction path.
 const EnvISA = "RESTAR_CPU_ISA"

@@ -69,26 +69,46 @@ func (r RopeScaling) validate() error {
 	return nil
 }
 
-// frequencies returns the angle that each pair of a head turns by from one position to the next.
-func (c Config) frequencies() []float64 {
+// frequencies returns the angle that each pair of a head turns by from one position to the next. Published models were trained with what
+// transformers makes of it in float32, operation by operation: at position 131,072 the last place of a frequency near 1 is an angle of 0.008. So
+// the scaled ones are computed with its roundings, which add up to a dozen places; without scaling they are the nearest float32, at most one
+// place from its.
+func (c Config) frequencies() []float32 {
 	r, half := c.RopeScaling, c.HeadDim/2
+	factor := float32(r.Factor)
 	low, high := c.passage()
-	f := make([]float64, half)
+	f := make([]float32, half)
 	for i := range f {
-		f[i] = 1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim))
-		scaled := 1.0 // share of the scaling that the pair takes
+		period := float32(math.Pow(float64(float32(c.RopeTheta)), float64(float32(2*i)/float32(c.HeadDim))))
+		f[i] = 1 / period
 		switch r.Kind {
 		case "":
-			continue
+			f[i] = float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
+		case RopeLinear:
+			f[i] /= factor
 		case RopeLlama3:
-			turns := float64(r.OriginalPosition) * f[i] / (2 * math.Pi)
-			scaled = 1 - max(0, min(1, (turns-r.LowFreqFactor)/(r.HighFreqFactor-r.LowFreqFactor)))
+			f[i] = r.llama3(f[i])
 		case RopeYaRN:
-			scaled = max(0, min(1, (float64(i)-low)/(high-low)))
+			scaled := max(0, min(1, (float32(i)-float32(low))/float32(high-low))) // share of the scaling that the pair takes
+			kept := 1 - scaled
+			f[i] = float32(1/(factor*period)*(1-kept)) + float32(f[i]*kept)
 		}
-		f[i] = scaled*(f[i]/r.Factor) + (1-scaled)*f[i]
 	}
 	return f
+}
+
+// llama3 scales a frequency by its wavelength.
+func (r RopeScaling) llama3(f float32) float32 {
+	factor, original := float32(r.Factor), float64(r.OriginalPosition)
+	wavelength := (1 / f) * float32(2*math.Pi)
+	switch {
+	case wavelength > float32(original/r.LowFreqFactor):
+		return f / factor
+	case wavelength < float32(original/r.HighFreqFactor):
+		return f
+	}
+	kept := (float32(float32(1/wavelength)*float32(original)) - float32(r.LowFreqFactor)) / float32(r.HighFreqFactor-r.LowFreqFactor)
+	return float32(float32((1-kept)*f)/factor) + float32(kept*f)
 }
 
 // passage returns the pairs between which YaRN goes from no scaling to all of it.
@@ -162,8 +182,7 @@ func (c Config) angleTable(b kernels.Backend, positions int) (t angleTable, err 
 		factor = c.RopeScaling.AttentionFactor
 	}
 	cos, sin := make([]float32, positions*half), make([]float32, positions*half)
-	for i, f := range c.frequencies() {
-		frequency := float32(f)
+	for i, frequency := range c.frequencies() {
 		for p := range positions {
 			s, k := math.Sincos(float64(float32(p) * frequency))
 			cos[p*half+i], sin[p*half+i] = float32(factor*k), float32(factor*s)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // configFile is config.json as far as it has a meaning here.
@@ -49,11 +50,20 @@ const (
 type tokenIDs []int32
 
 func (t *tokenIDs) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		return json.Unmarshal(b, (*[]int32)(t))
+	var one *int32
+	if err := json.Unmarshal(b, &one); err == nil && one != nil {
+		*t = tokenIDs{*one}
+		return nil
 	}
-	*t = make(tokenIDs, 1)
-	return json.Unmarshal(b, &(*t)[0])
+	var list []*int32
+	if err := json.Unmarshal(b, &list); err != nil || list == nil || slices.Contains(list, nil) {
+		return errors.New("want an id or a list of ids")
+	}
+	*t = make(tokenIDs, len(list))
+	for i, id := range list {
+		(*t)[i] = *id
+	}
+	return nil
 }
 
 func (t tokenIDs) MarshalJSON() ([]byte, error) {

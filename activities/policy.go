@@ -93,11 +93,7 @@ func emptyModel(ctx context.Context, runs *Runs, run string) (*model.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	body, _, err := runs.Store.Get(ctx, modelKey(run, model.ConfigFile))
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := model.ParseConfig(body)
+	cfg, err := runs.config(ctx, run)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (t *Trainer) PrepareModel(ctx context.Context, in FineTuneInput) (FineTuneR
 		return FineTuneResult{}, err
 	}
 	progress.step()
-	for _, name := range []string{model.ConfigFile, "tokenizer.json", "tokenizer_config.json", "generation_config.json"} {
+	for _, name := range []string{model.ConfigFile, "tokenizer.json", "tokenizer_config.json", model.GenerationFile} {
 		if body, ok := folder[name]; ok {
 			if err := store.PutSame(ctx, t.Store, modelKey(in.Run, name), body); err != nil {
 				return FineTuneResult{}, err
@@ -101,7 +101,11 @@ func (t *Trainer) firstModel(ctx context.Context, rec Recipe, in FineTuneInput) 
 		return nil, nil, InputError(err)
 	}
 	folder, err := files(dir)
-	return m, folder, err
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = m.Config.Ends(folder[model.GenerationFile]) // which rollouts will read
+	return m, folder, InputError(err)
 }
 
 // fits checks that a model has a row for every token and a position for every allowed length, and a tokenizer every marker

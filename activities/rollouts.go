@@ -115,7 +115,11 @@ func (s *slice) finish(ctx context.Context, todo []int) error {
 	if err != nil {
 		return err
 	}
-	if s.agent, err = agent.New(eng, pool, tok, AgentConfig(s.rec)); err != nil {
+	config := AgentConfig(s.rec)
+	if config.Stop, err = s.Runs.Ends(ctx, s.in.Run); err != nil {
+		return err
+	}
+	if s.agent, err = agent.New(eng, pool, tok, config); err != nil {
 		return InputError(err)
 	}
 	if err := s.audit(ctx, todo); err != nil {
@@ -208,7 +212,7 @@ func (s *slice) audit(ctx context.Context, todo []int) error {
 	return store.AppendAudit(ctx, s.Store, s.in.Run, events...)
 }
 
-// AgentConfig is how an agent plays by a recipe's tool protocol.
+// AgentConfig is how an agent plays by a recipe's tool protocol; which ids end a turn is the model's to say.
 func AgentConfig(rec Recipe) agent.Config {
 	return agent.Config{
 		Tools: []agent.Tool{agent.ToolNamed(rec.Agent.Tool)}, CallsPerTurn: rec.Agent.CallsPerTurn, Retry: agent.DefaultRetry(),

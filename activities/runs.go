@@ -92,6 +92,29 @@ func (r *Runs) Tokenizer(ctx context.Context, run string) (*tokenizer.Tokenizer,
 	})
 }
 
+// config is the configuration of the run's model.
+func (r *Runs) config(ctx context.Context, run string) (model.Config, error) {
+	body, _, err := r.Store.Get(ctx, modelKey(run, model.ConfigFile))
+	if err != nil {
+		return model.Config{}, err
+	}
+	return model.ParseConfig(body)
+}
+
+// Ends are the ids that the run's model folder calls the end of a sequence.
+func (r *Runs) Ends(ctx context.Context, run string) ([]int32, error) {
+	c, err := r.config(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	generation, _, err := r.Store.Get(ctx, modelKey(run, model.GenerationFile))
+	if err != nil && !isNotFound(err) {
+		return nil, err
+	}
+	ends, err := c.Ends(generation)
+	return ends, InputError(err)
+}
+
 // modelKey holds a file of the run's model folder that no training changes: its configuration and tokenizer.
 func modelKey(run, name string) string { return store.ArtifactKey(run, exportStage, name) }
 

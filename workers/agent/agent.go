@@ -30,6 +30,7 @@ type Config struct {
 	Format       ResponseFormat
 	Limits       sandbox.Limits // of one call; zero fields take the pool's defaults
 	Retry        RetryPolicy
+	Stop         []int32 // ids that end a turn beside the markers <|im_end|> and <|endoftext|>: what the model's folder calls the end
 }
 
 // RetryPolicy says how failures of the sandbox are retried. Waits double from Base up to Cap.
@@ -73,6 +74,11 @@ func New(e Engine, r Runner, t *tokenizer.Tokenizer, c Config) (*Agent, error) {
 			return nil, fmt.Errorf("the tokenizer has no %s token; it cannot end a turn", name)
 		}
 		a.stop = append(a.stop, id)
+	}
+	for _, id := range c.Stop {
+		if !slices.Contains(a.stop, id) {
+			a.stop = append(a.stop, id)
+		}
 	}
 	return a, nil
 }

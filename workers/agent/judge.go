@@ -14,7 +14,7 @@ import (
 // judge gives a finished trajectory its answer counts, verdict and reward: 1 for a correct answer, 0 otherwise (rStar2-Agent
 // Eq 3). A trajectory that did not come to an answer of its own is wrong without being judged.
 func (a *Agent) judge(ctx context.Context, task Task, t *Trajectory) error {
-	texts := TurnTexts(a.tokenizer, t)
+	texts := a.turnTexts(t)
 	t.Answers = countAnswers(texts)
 	if t.Stop != Answered {
 		t.Verdict = Verdict{Outcome: Wrong, Reason: "unfinished: " + string(t.Stop)}
@@ -42,21 +42,15 @@ func (a *Agent) judge(ctx context.Context, task Task, t *Trajectory) error {
 // valid makes text survive a JSON record unchanged.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// TurnTexts decodes what the model wrote, turn by turn, without the stop tokens. Prompt and tool text are not in it.
-func TurnTexts(t *tokenizer.Tokenizer, trajectory *Trajectory) []string {
-	var stop []int32
-	for _, name := range []string{tokenizer.TurnEnd, tokenizer.EndOfText} {
-		if id, ok := t.SpecialID(name); ok {
-			stop = append(stop, id)
-		}
-	}
-	texts := make([]string, len(trajectory.Turns))
-	for i, turn := range trajectory.Turns {
-		ids := trajectory.IDs[turn.Start:turn.End]
-		if n := len(ids); n > 0 && slices.Contains(stop, ids[n-1]) {
+// turnTexts decodes what the model wrote, turn by turn, without the stop tokens. Prompt and tool text are not in it.
+func (a *Agent) turnTexts(t *Trajectory) []string {
+	texts := make([]string, len(t.Turns))
+	for i, turn := range t.Turns {
+		ids := t.IDs[turn.Start:turn.End]
+		if n := len(ids); n > 0 && slices.Contains(a.stop, ids[n-1]) {
 			ids = ids[:n-1]
 		}
-		texts[i] = t.Decode(ids)
+		texts[i] = a.tokenizer.Decode(ids)
 	}
 	return texts
 }

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/restar-rl/restar/workers/engine"
 	"github.com/restar-rl/restar/workers/tokenizer"
 )
 
@@ -92,6 +94,56 @@ func TestTrap02StopTokenIsSampledAndTrained(t *testing.T) {
 		if last := turn.End - 1; tr.IDs[last] != end || tr.Mask[last] != 1 || tr.LogProbs[last] == 0 {
 			t.Errorf("turn %d ends with id %d, mask %d, log-prob %v", i, tr.IDs[last], tr.Mask[last], tr.LogProbs[last])
 		}
+	}
+}
+
+// endsAt is an engine whose turns end with another id than <|im_end|>, where the request knows it.
+type endsAt struct {
+	*fakeEngine
+	id int32
+}
+
+func (e endsAt) Generate(ctx context.Context, req engine.Request) (engine.Generation, error) {
+	gen, err := e.fakeEngine.Generate(ctx, req)
+	if slices.Contains(req.Stop, e.id) {
+		gen.IDs[len(gen.IDs)-1] = e.id
+	}
+	return gen, err
+}
+
+func TestAFurtherStopIDEndsATurnAndIsNoWordOfTheModels(t *testing.T) {
+	tok, script := testTokenizer(), turns("I compute."+callText("print(12 * 34)"), answerText("408"))
+	end, _ := tok.SpecialID(tokenizer.TurnEnd)
+	text, _ := tok.SpecialID(tokenizer.EndOfText)
+	further, _ := tok.SpecialID(tokenizer.ReasonOpen) // any id that the script does not write
+	e := endsAt{newFakeEngine(script), further}
+	c := testConfig()
+	c.Stop = []int32{text, further, end, further}
+	a := newTestAgent(t, e, &fakeRunner{}, c)
+	if want := []int32{end, text, further}; !slices.Equal(a.stop, want) {
+		t.Errorf("the engine is asked to stop at %v, want the markers and what was added, %v", a.stop, want)
+	}
+	judged := ""
+	task := testTask(0)
+	task.Judge = func(ctx context.Context, text string) (Verdict, error) {
+		judged = text
+		return judgeOf("408")(ctx, text)
+	}
+	tr := mustRun(t, a, task, nil)
+	for i, turn := range tr.Turns {
+		if last := turn.End - 1; tr.IDs[last] != further || tr.Mask[last] != 1 {
+			t.Errorf("turn %d ends with id %d, mask %d, want the further stop id as sampled", i, tr.IDs[last], tr.Mask[last])
+		}
+	}
+	if len(tr.Turns) != 2 || tr.Stop != Answered || tr.Reward != 1 || strings.Contains(judged, tokenizer.ReasonOpen) {
+		t.Errorf("%d turns, stop %q, reward %v, judged %q", len(tr.Turns), tr.Stop, tr.Reward, judged)
+	}
+	plain := mustRun(t, newTestAgent(t, endsAt{newFakeEngine(script), further}, &fakeRunner{}, testConfig()), testTask(0), nil)
+	same := testConfig()
+	same.Stop = []int32{end, text}
+	named := newTestAgent(t, endsAt{newFakeEngine(script), further}, &fakeRunner{}, same)
+	if !slices.Equal(named.stop, []int32{end, text}) || mustCanonical(t, mustRun(t, named, testTask(0), nil)) != mustCanonical(t, plain) {
+		t.Error("a folder that names the markers only changes what is asked of the engine, or the trajectory")
 	}
 }
 

@@ -232,7 +232,19 @@ func checkModel(r recipe.Recipe) error {
 	if err := checkMarkers(t); err != nil {
 		return fmt.Errorf("model.from: %s: %w; %s", filepath.Join(dir, "tokenizer.json"), err, fix)
 	}
-	return errors.Join(checkLengths(r, m.Config, t.VocabSize()), checkPrompts(r, t))
+	return errors.Join(checkEnds(dir, m.Config), checkLengths(r, m.Config, t.VocabSize()), checkPrompts(r, t))
+}
+
+// checkEnds wants the ids that end a sequence to be ids.
+func checkEnds(dir string, c model.Config) error {
+	generation, err := os.ReadFile(filepath.Join(dir, model.GenerationFile))
+	if err == nil {
+		_, err = c.Ends(generation)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("model.from: %s: %w; correct the file, or delete it to end turns by what config.json names", dir, err)
 }
 
 // checkModelFiles wants every file that a run will read to be a file that can be read.

@@ -287,6 +287,20 @@ func TestWhatCannotBeReadInAModelFolderIsTheUsersToMend(t *testing.T) {
 	}
 }
 
+func TestAnEndOfASequenceThatIsNoIDIsRefusedBeforeARunBegins(t *testing.T) {
+	r := recipe.Defaults()
+	r.Model.From = modelFolder(t, tokenizer.Markers())
+	for text, refused := range map[string]bool{`{"eos_token_id": [7, 9]}`: false, `{"eos_token_id": ["7"]}`: true, `{`: true} {
+		if err := os.WriteFile(filepath.Join(r.Model.From, model.GenerationFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Check(t.Context(), r)
+		if refused && (fault.Code(err) != fault.User || !strings.Contains(err.Error(), model.GenerationFile)) || !refused && err != nil {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
+}
+
 func TestAReadThatNeverEndsEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	entered := make(chan struct{})

@@ -35,7 +35,7 @@ func modelFiles(dir string) []modelFile {
 	for _, name := range weights[1:] {
 		files = append(files, modelFile{name, true})
 	}
-	return append(files, modelFile{"tokenizer_config.json", false}, modelFile{"generation_config.json", false})
+	return append(files, modelFile{"tokenizer_config.json", false}, modelFile{model.GenerationFile, false})
 }
 
 // input is one file under the name that the store knows it by.

@@ -110,6 +110,7 @@ func (f *folder) dialogue(o ChatOptions) serve.DialogueOptions {
 	c := agent.Config{
 		CallsPerTurn: f.agent.CallsPerTurn, Retry: agent.DefaultRetry(),
 		Format: agent.ResponseFormat{StreamChars: f.agent.StreamChars, ResponseChars: f.agent.ResponseChars},
+		Stop:   f.stops,
 	}
 	if !o.NoTool {
 		c.Tools = []agent.Tool{agent.ToolNamed(f.agent.Tool)}

@@ -2,14 +2,20 @@ package serving
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/restar-rl/restar/workers/agent"
+	"github.com/restar-rl/restar/workers/engine"
+	"github.com/restar-rl/restar/workers/model"
 	"github.com/restar-rl/restar/workers/sandbox"
+	"github.com/restar-rl/restar/workers/serve"
 	"github.com/restar-rl/restar/workers/tokenizer"
 	"github.com/restar-rl/restar/workers/train"
 )
@@ -51,6 +57,60 @@ func taught(t *testing.T, question, answer string) string {
 	}
 	t.Fatalf("the model has not learnt %q in %d steps", answer, most)
 	return ""
+}
+
+// overheard is an engine that remembers what it sampled.
+type overheard struct {
+	serve.Sampler
+	last engine.Generation
+}
+
+func (o *overheard) Generate(ctx context.Context, r engine.Request) (engine.Generation, error) {
+	gen, err := o.Sampler.Generate(ctx, r)
+	o.last = gen
+	return gen, err
+}
+
+// answerOf is what the model of a folder answers in a chat.
+func answerOf(t *testing.T, dir string) (ids []int32, stop agent.StopReason) {
+	t.Helper()
+	f, err := open(t.Context(), dir, EngineOptions{Precision: "fp32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := f.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	o := &overheard{Sampler: e}
+	d, err := serve.NewDialogue(o, noTool{}, f.tokenizer, f.dialogue(ChatOptions{NoTool: true, Tokens: 12, Turns: 1, Temperature: 1, Seed: 4}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err = d.Ask(t.Context(), "What is 6 times 7?", serve.Show{Text: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.last.IDs, stop
+}
+
+func TestAnAnswerEndsAtEveryIDThatTheFolderNames(t *testing.T) {
+	dir := exported(t)
+	generation := filepath.Join(dir, "model", model.GenerationFile)
+	if err := os.Remove(generation); err != nil {
+		t.Fatal(err)
+	}
+	plain, stop := answerOf(t, dir)
+	if len(plain) != 12 || stop != agent.StopLength {
+		t.Fatalf("%d ids, stop %q, want an answer that is cut off", len(plain), stop)
+	}
+	end := plain[6]
+	write(t, generation, fmt.Sprintf(`{"eos_token_id": [%d]}`, end))
+	got, stop := answerOf(t, dir)
+	if want := plain[:slices.Index(plain, end)+1]; !slices.Equal(got, want) || stop != agent.Answered {
+		t.Errorf("ids %v, stop %q, want the same ids up to the first %d, %v", got, stop, end, want)
+	}
 }
 
 func TestACallOfAChatRunsInASandbox(t *testing.T) {

@@ -137,48 +137,22 @@ func protocol(dir string) (recipe.Agent, error) {
 
 // stops are the ids that end an answer: the markers of turns, and what the folder's files call the end of a sequence.
 func stops(dir string, f *folder) ([]int32, error) {
-	var out []int32
-	add := func(id int32) {
-		if !slices.Contains(out, id) {
-			out = append(out, id)
-		}
-	}
-	for _, marker := range []string{tokenizer.TurnEnd, tokenizer.EndOfText} {
-		if id, ok := f.tokenizer.SpecialID(marker); ok {
-			add(id)
-		}
-	}
-	if id := f.model.Config.EOSTokenID; id != nil {
-		add(*id)
-	}
-	for _, id := range f.model.Config.MoreEOSTokenIDs {
-		add(id)
-	}
-	path := filepath.Join(dir, "generation_config.json")
-	body, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return out, nil
-	}
-	if err != nil {
+	generation, err := os.ReadFile(filepath.Join(dir, model.GenerationFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var file struct {
-		EOS json.RawMessage `json:"eos_token_id"`
+	ends, err := f.model.Config.Ends(generation)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if err := json.Unmarshal(body, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	var out []int32
+	for _, marker := range []string{tokenizer.TurnEnd, tokenizer.EndOfText} {
+		if id, ok := f.tokenizer.SpecialID(marker); ok {
+			out = append(out, id)
+			ends = slices.DeleteFunc(ends, func(end int32) bool { return end == id })
+		}
 	}
-	var one int32
-	var list []int32
-	if json.Unmarshal(file.EOS, &one) == nil && len(file.EOS) > 0 && string(file.EOS) != "null" {
-		list = []int32{one}
-	} else if len(file.EOS) > 0 && json.Unmarshal(file.EOS, &list) != nil {
-		return nil, fmt.Errorf("%s: eos_token_id is %s, want an id or a list of ids", path, file.EOS)
-	}
-	for _, id := range list {
-		add(id)
-	}
-	return out, nil
+	return append(out, ends...), nil
 }
 
 const (

@@ -48,7 +48,7 @@ func exported(t *testing.T) string {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(at, activities.AgentFile), `{"system_prompt": "Be brief.", "tool": "python", "calls_per_turn": 2, "stream_chars": 100, "tool_response_chars": 64, "max_prompt_tokens": 9}`)
-	write(t, filepath.Join(at, "generation_config.json"), `{"eos_token_id": [7, 9]}`)
+	write(t, filepath.Join(at, model.GenerationFile), `{"eos_token_id": [7, 9]}`)
 	return dir
 }
 

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"os"
 	"slices"
 	"testing"
 )
@@ -62,14 +61,7 @@ func TestTheConversationIsTokenExact(t *testing.T) {
 }
 
 func TestThePublishedQwen3TokenizerWritesTheConversation(t *testing.T) {
-	body, err := os.ReadFile(os.Getenv("RESTAR_QWEN3_TOKENIZER"))
-	if err != nil {
-		t.Skipf("RESTAR_QWEN3_TOKENIZER does not name the published tokenizer.json: %v", err)
-	}
-	tok, err := parse(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := mustParse(t, publishedFile(t, "qwen3"))
 	agreeOnConversation(t, tok, "testdata/real/qwen3.json")
 	for marker, want := range map[string]int32{ // config.json and tokenizer_config.json of Qwen3
 		EndOfText: 151643, TurnStart: 151644, TurnEnd: 151645, ToolCallOpen: 151657, ToolCallClose: 151658,

@@ -1,7 +1,11 @@
 package tokenizer
 
 import (
+	"bytes"
+	"encoding/json"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -51,4 +55,35 @@ func FuzzTemplate(f *testing.F) {
 			t.Fatal("a conversation handed back does not begin with its prompt and end with its last response")
 		}
 	})
+}
+
+func FuzzCompact(f *testing.F) {
+	for _, seed := range []string{`{"z": 1.50, "a": ["x:y, z", {"b": null}], "": true}`, `"\u00e9\u2028\\u2028 \" \/ \ud83d\ude00 \ud800"`, "[ ]", `"`, "\"\xff\"", `-0e+1`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		line, err := Compact(raw)
+		if (err == nil) != json.Valid(raw) {
+			t.Fatalf("%q: error %v", raw, err)
+		}
+		if err != nil {
+			return
+		}
+		if got, want := decodedJSON(t, []byte(line)), decodedJSON(t, raw); !reflect.DeepEqual(got, want) || strings.Contains(line, "\n") {
+			t.Errorf("%q became %q", raw, line)
+		}
+		if again, err := Compact([]byte(line)); err != nil || again != line {
+			t.Errorf("%q became %q the second time (%v)", line, again, err)
+		}
+	})
+}
+
+func decodedJSON(t *testing.T, raw []byte) (v any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%q: %v", raw, err)
+	}
+	return v
 }

@@ -19,7 +19,7 @@ func goldenFile(t *testing.T, name string) string {
 	return strings.TrimSuffix(string(body), "\n") // the file ends with a line break, the text does not
 }
 
-// prompt.txt is the chat template of microsoft/rStar (rstar2_agent_trainer.yaml) rendered with one tool and one question.
+// prompt.txt is the chat template of microsoft/rStar rendered with one tool and one question (testdata/template.py).
 func TestThePromptIsTheRStar2PromptByteForByte(t *testing.T) {
 	if got, want := rstar2().Prompt("What is 6 times 7?"), goldenFile(t, "prompt.txt"); got != want {
 		t.Errorf("prompt\n%s\nwant\n%s", got, want)

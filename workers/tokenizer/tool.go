@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // Tool is a function the model may call, in the OpenAI function format.
@@ -128,15 +129,41 @@ func (tool Tool) Call(values ...string) string {
 	return b.String()
 }
 
+// quote writes a string as Python's json.dumps(s, ensure_ascii=False) does.
 func quote(s string) string {
 	b, err := encodeJSON(s)
 	if err != nil {
 		panic("tokenizer: strings always encode as JSON: " + err.Error())
 	}
-	return string(b)
+	return unescapeSeparators(string(b))
 }
 
-// Compact returns JSON on one line in the order of its keys, spaced as Python's json.dumps does.
+// unescapeSeparators writes the separators of lines and paragraphs as themselves: encoding/json always escapes them, for JavaScript.
+func unescapeSeparators(literal string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(literal, '\\')
+		if i < 0 {
+			return b.String() + literal
+		}
+		b.WriteString(literal[:i])
+		n := 2 // a backslash and what it escapes
+		switch {
+		case strings.HasPrefix(literal[i:], `\u2028`):
+			b.WriteString("\u2028")
+			n = 6
+		case strings.HasPrefix(literal[i:], `\u2029`):
+			b.WriteString("\u2029")
+			n = 6
+		default:
+			b.WriteString(literal[i : i+n])
+		}
+		literal = literal[i+n:]
+	}
+}
+
+// Compact returns JSON on one line in the order of its keys, as Python's json.dumps writes what it has read, non-ASCII text as itself.
+// Numbers keep their spelling.
 func Compact(body []byte) (string, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, body); err != nil {
@@ -145,29 +172,40 @@ func Compact(body []byte) (string, error) {
 	return spaced(b.Bytes()), nil
 }
 
-// spaced puts a space after every ':' and ',' of compact JSON that is not inside a string.
+// spaced puts a space after every ':' and ',' of compact JSON that is not inside a string, and quotes its strings.
 func spaced(compact []byte) string {
-	var b bytes.Buffer
-	inString := false
-	for i, c := range compact {
-		b.WriteByte(c)
-		switch {
-		case c == '"' && !escaped(compact, i):
-			inString = !inString
-		case !inString && (c == ':' || c == ','):
-			b.WriteByte(' ')
+	var b strings.Builder
+	for len(compact) > 0 {
+		n := 1
+		switch c := compact[0]; c {
+		case '"':
+			n = literalLen(compact)
+			var s string
+			if err := json.Unmarshal(compact[:n], &s); err != nil {
+				panic("tokenizer: a string of compact JSON is JSON: " + err.Error())
+			}
+			b.WriteString(quote(s))
+		case ':', ',':
+			b.WriteString(string(c) + " ")
+		default:
+			b.WriteByte(c)
 		}
+		compact = compact[n:]
 	}
 	return b.String()
 }
 
-// escaped reports whether an odd number of backslashes stands before i.
-func escaped(b []byte, i int) bool {
-	n := 0
-	for i-1-n >= 0 && b[i-1-n] == '\\' {
-		n++
+// literalLen is the length of the string literal that begins b, quotation marks included.
+func literalLen(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
 	}
-	return n%2 == 1
+	return len(b)
 }
 
 var _ json.Marshaler = propertiesJSON(nil)

@@ -10,7 +10,7 @@ ROOT  := $(CURDIR)
 CACHE := $(ROOT)/.cache
 RUN   ?= .run/quickstart
 
-.PHONY: quickstart test build lint clean race chaos-short bench-quickstart bench-engine bench-sandbox bench-rl soak-sandbox learn learn-short prerequisites check workflowcheck unit
+.PHONY: quickstart test build lint clean race fuzz chaos-short bench-quickstart bench-engine bench-sandbox bench-rl soak-sandbox learn learn-short prerequisites check workflowcheck unit
 
 quickstart: prerequisites build
 	bin/restar run deploy/recipes/quickstart.yaml --run quickstart --dir $(RUN) --figures .bench/quickstart.json
@@ -87,6 +87,15 @@ learn-short: build
 
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...
+
+# Every fuzz test, one after the other. An input that fails one is written to testdata/fuzz beside it, as a seed of later tests.
+FUZZTIME ?= 20s
+fuzz: prerequisites
+	@set -e; for file in $$(grep -rl '^func Fuzz' --include=*_test.go activities cmd kernels workers workflows | sort); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
+			echo "$$name in $${file%/*}"; go test -run '^$$' -fuzz "^$$name"'$$' -fuzztime $(FUZZTIME) ./$${file%/*}; \
+		done; \
+	done
 
 lint: check $(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint
 	$(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint run ./...

@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -116,11 +117,14 @@ func DecodeBatch(raw []byte) (Batch, error) {
 		}
 		b.Sequences = append(b.Sequences, s)
 	}
+	inOrder := slices.IsSortedFunc(b.Sequences, func(x, y Sequence) int { return cmp.Compare(x.Ordinal, y.Ordinal) })
 	switch _, err := b.sorted(); {
 	case r.short || len(r.rest) > 0:
 		return Batch{}, fmt.Errorf("%w: %w", ErrBatch, errors.New("the content's length does not fit its counts"))
 	case err != nil:
 		return Batch{}, err
+	case !inOrder:
+		return Batch{}, fmt.Errorf("%w: %w", ErrBatch, errors.New("the sequences are not in the order of their ordinals"))
 	}
 	return b, nil
 }

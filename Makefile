@@ -89,14 +89,10 @@ learn-short: build
 race: # the one target that needs cgo
 	CGO_ENABLED=1 go test -race ./...
 
-# Every fuzz test, one after the other. An input that fails one is written to testdata/fuzz beside it, as a seed of later tests.
+# Every fuzz test for FUZZTIME. An input that fails one is written to testdata/fuzz beside it, as a seed of later tests.
 FUZZTIME ?= 20s
 fuzz: prerequisites
-	@set -e; for file in $$(grep -rl '^func Fuzz' --include=*_test.go activities cmd kernels workers workflows | sort); do \
-		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
-			echo "$$name in $${file%/*}"; go test -run '^$$' -fuzz "^$$name"'$$' -fuzztime $(FUZZTIME) ./$${file%/*}; \
-		done; \
-	done
+	@.ci/fuzz.sh $(FUZZTIME)
 
 lint: check $(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint
 	$(CACHE)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint run ./...

@@ -56,7 +56,7 @@ func (b *bench) single(f figures, r result) {
 	for name, v := range map[string]float64{
 		"pass1_sft": first.Pass1, "pass1_final": last.Pass1, "gain_points": r.gain(), "pass1_best": r.best().Pass1, "best_step": float64(r.best().Step),
 		"tool_error_correct_sft": first.ToolErrorCorrect, "tool_error_correct_final": last.ToolErrorCorrect, "tool_error_drop": r.drop(),
-		"rollout_tool_error_correct_first": r.opening(), "rollout_tool_error_correct_last": r.closing(),
+		"rollout_tool_error_correct_first": r.opening(), "rollout_tool_error_correct_last": r.closing(), "rollout_tool_error_correct_run": errorRate(r.Steps),
 		"tokens_sft": first.Tokens, "tokens_final": last.Tokens, "steps": float64(len(r.Steps)), "minutes": r.Minutes, "minutes_rl": r.MinutesRL,
 		"step_seconds_rollout": r.Rollout, "step_seconds_sandbox": r.Sandbox, "step_seconds_train": r.Train,
 	} {
@@ -116,17 +116,19 @@ func worst(f figures, results []result) {
 // against counts the seeds in which the ablation without RoC ends with a higher tool-error rate in correct trajectories: of the
 // last training rollouts as the paper plots them, and of the last held-out evaluation.
 func against(f figures, results []result) {
-	seeds, rollouts, heldOut := 0, 0, 0
+	seeds, rollouts, whole, heldOut := 0, 0, 0, 0
 	for _, a := range results {
 		for _, b := range results {
 			if a.Algorithm == roc && b.Algorithm == ablation && a.Seed == b.Seed {
 				seeds++
 				rollouts += count(b.closing() > a.closing())
+				whole += count(errorRate(b.Steps) > errorRate(a.Steps))
 				heldOut += count(b.last().ToolErrorCorrect > a.last().ToolErrorCorrect)
 			}
 		}
 	}
 	f.set("roc_beats_grpo_seeds", float64(rollouts))
+	f.set("roc_beats_grpo_seeds_run", float64(whole))
 	f.set("roc_beats_grpo_seeds_held_out", float64(heldOut))
 	f.set("roc_beats_grpo_of", float64(seeds))
 }

@@ -199,9 +199,9 @@ func TestFiguresAreTheWorstOfTheSeedsAndNamesStay(t *testing.T) {
 	f := b.figures(several(), 8)
 	for name, want := range map[string]float64{
 		"runs": 6, "runs_of": 8, "rl_gain_points_min": 30, "rl_pass1_min": 0.75, "tool_error_drop_min": 0.6, "sft_pass1_min": 0.4, "sft_pass1_max": 0.5,
-		"rl_minutes_max": 9.5, "minutes": 57, "roc_beats_grpo_seeds": 1, "roc_beats_grpo_seeds_held_out": 1, "roc_beats_grpo_of": 2,
+		"rl_minutes_max": 9.5, "minutes": 57, "roc_beats_grpo_seeds": 1, "roc_beats_grpo_seeds_held_out": 1, "roc_beats_grpo_seeds_run": 1, "roc_beats_grpo_of": 2,
 		"roc_1_pass1_sft": 0.5, "roc_1_pass1_final": 0.85, "roc_1_gain_points": 35, "roc_1_tool_error_correct_sft": 0.06, "roc_1_tool_error_correct_final": 0.006,
-		"roc_1_tool_error_drop": 0.9, "roc_1_rollout_tool_error_correct_first": 0.06, "roc_1_rollout_tool_error_correct_last": 0.006,
+		"roc_1_tool_error_drop": 0.9, "roc_1_rollout_tool_error_correct_first": 0.06, "roc_1_rollout_tool_error_correct_last": 0.006, "roc_1_rollout_tool_error_correct_run": 0.033,
 		"roc_1_pass_at_4_final": 0.93, "roc_1_maj_at_2_sft": 0.5, "roc_1_maj_at_4_final": 0.87, "roc_1_minutes": 9.5, "roc_1_minutes_rl": 7,
 		"roc_1_steps": 20, "roc_1_pass1_best": 0.85, "roc_1_best_step": 20, "grpo_2_pass1_final": 0.8, "dapo_1_gain_points": 10,
 		"roc_1_tokens_sft": 100, "roc_1_tokens_final": 100, "roc_1_step_seconds_rollout": 4, "roc_1_step_seconds_train": 5,
@@ -302,7 +302,7 @@ func TestTheReportSaysWhichBarsHold(t *testing.T) {
 	b := &bench{table: theTable(t), key: "k"}
 	var out strings.Builder
 	must(t, b.report(&out, several(), b.figures(several(), 8)))
-	for _, want := range []string{"grpo-roc-1", "+35.0", "MISS  rl_pass1_min", "ok    rl_gain_points_min", "1 of 2 seeds in rollouts"} {
+	for _, want := range []string{"grpo-roc-1", "+35.0", "MISS  rl_pass1_min", "ok    rl_gain_points_min", "1 of 2 seeds over the whole run, and ends with more in 1"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}

@@ -71,7 +71,8 @@ func (b *bench) report(out io.Writer, results []result, f figures) error {
 	z := results[len(results)-1].last()
 	fmt.Fprintf(out, "held-out scores: %d problems, %d samples each (k); errors are those among the calls of correct trajectories: held out, and in the first and last %d steps' rollouts\n", z.Problems, z.Samples, window)
 	if n, _ := f.number("roc_beats_grpo_of"); n > 0 {
-		fmt.Fprintf(out, "the ablation without RoC ends with more of them in %v of %v seeds in rollouts (%v held out)\n", f["roc_beats_grpo_seeds"], f["roc_beats_grpo_of"], f["roc_beats_grpo_seeds_held_out"])
+		fmt.Fprintf(out, "the ablation without RoC has more of them in rollouts in %v of %v seeds over the whole run, and ends with more in %v (held out in %v)\n",
+			f["roc_beats_grpo_seeds_run"], f["roc_beats_grpo_of"], f["roc_beats_grpo_seeds"], f["roc_beats_grpo_seeds_held_out"])
 	}
 	for _, k := range bars() {
 		if v, ok := f.number(k.figure); ok {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,20 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// sleepLong is seen to run, by its command line.
+const sleepLong = "import os\nos.execv('/usr/bin/sleep', ['sleep', '1000'])"
+
+// awaitSleeping waits until so many programs sleepLong run.
+func awaitSleeping(t *testing.T, p *Pool, n int) {
+	t.Helper()
+	for end := time.Now().Add(testDeadline); ; time.Sleep(time.Millisecond) {
+		run := 0
+		for _, pid := range tree(p) {
+			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); string(b) == "sleep\x001000\x00" {
+				run++
+			}
+		}
+		if run == n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d programs run, expected %d", run, n)
+		}
+	}
+}
+
 func TestADeadZygoteIsReplacedAndItsCallsAreInfrastructureErrors(t *testing.T) {
 	p := startPool(t, Options{Zygotes: 1, Warm: 2})
 	var calls sync.WaitGroup
 	for range 2 {
 		calls.Go(func() {
-			r, err := p.Run(deadline(t), Call{ID: "victim", Code: "import time\ntime.sleep(1000)", Limits: Limits{Wall: time.Hour}})
+			r, err := p.Run(deadline(t), Call{ID: "victim", Code: sleepLong, Limits: Limits{Wall: time.Hour}})
 			if !errors.Is(err, ErrInfrastructure) || r.Status != "" {
 				t.Errorf("got %+v, %v, expected an infrastructure error and no status", r, err)
 			}
 		})
 	}
-	for p.Status().Running < 2 || len(tree(p)) < 5 { // the zygote, and pairs for two calls
-		time.Sleep(time.Millisecond)
-	}
+	awaitSleeping(t, p, 2)
 	if err := unix.Kill(p.shelves[0].zygote(0).cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -92,13 +113,11 @@ func TestABrokenZygoteIsReplacedBesideARunningCall(t *testing.T) {
 	awaitReady(t, p, 1)
 	var victim sync.WaitGroup
 	victim.Go(func() {
-		if r, err := p.Run(deadline(t), Call{ID: "victim", Code: "import time\ntime.sleep(1000)", Limits: Limits{Wall: time.Hour}}); !errors.Is(err, ErrInfrastructure) {
+		if r, err := p.Run(deadline(t), Call{ID: "victim", Code: sleepLong, Limits: Limits{Wall: time.Hour}}); !errors.Is(err, ErrInfrastructure) {
 			t.Errorf("got %+v, %v, expected an infrastructure error", r, err)
 		}
 	})
-	for p.Status().Running == 0 || p.Status().Ready != 0 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitSleeping(t, p, 1)
 	z := p.shelves[0].zygote(0)
 	seat, err := p.seats.take()
 	if err != nil {

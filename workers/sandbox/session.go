@@ -79,8 +79,10 @@ func (p *Pool) Open(ctx context.Context, opt SessionOptions) (Session, error) {
 		s.status, _ = io.ReadAll(sl.status)
 		close(s.gone)
 	}()
+	s.turn <- struct{}{} // an end that comes at once waits until there is something to end
 	s.idle = time.AfterFunc(opt.Idle, func() { s.end(fmt.Errorf("%w: session %s was idle for %v", ErrSessionEnded, opt.ID, opt.Idle)) })
 	s.stop = context.AfterFunc(p.life, func() { s.end(ErrClosed) })
+	<-s.turn
 	return s, nil
 }
 

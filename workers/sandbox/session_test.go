@@ -267,3 +267,28 @@ func TestADeadZygoteLosesItsSessions(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// The pool closes while sessions open: each is refused or ends, whatever comes first.
+func TestASessionOfAClosingPoolEnds(t *testing.T) {
+	p := startPool(t, Options{Zygotes: 1, Warm: 1})
+	var sessions sync.WaitGroup
+	for range 4 {
+		sessions.Go(func() {
+			for {
+				s, err := p.Open(deadline(t), SessionOptions{})
+				if err != nil {
+					if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrInfrastructure) {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+				s.Close()
+			}
+		})
+	}
+	for p.Status().Totals.Spawns < 8 {
+		time.Sleep(time.Millisecond)
+	}
+	p.Close()
+	sessions.Wait()
+}

@@ -19,7 +19,7 @@ type shelf struct {
 	mu      sync.Mutex
 	taken   int       // places of ready that a slot has or is forked for
 	zygotes []*zygote // nil while one is being started
-	lastErr error     // why the latest start of a zygote failed
+	lastErr error     // why the latest start of a zygote, or fork of a slot, failed
 }
 
 func newShelf(p *Pool, kind profile) *shelf {

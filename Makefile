@@ -38,7 +38,8 @@ check: workflowcheck
 workflowcheck: $(CACHE)/workflowcheck-$(WORKFLOWCHECK)/workflowcheck
 	$< -config .ci/workflowcheck.yaml ./workflows/...
 
-# Replays of recorded histories are tests of workflows. Sampler and trainer hold on the portable path too, which a processor with AVX2 never takes by itself.
+# Replays of recorded histories are tests of workflows. Sampler and trainer hold on the portable path too, which a processor with
+# AVX2 never takes by itself.
 unit:
 	go test -timeout 30m ./...
 	RESTAR_CPU_ISA=generic go test -timeout 30m ./workers/engine ./workers/train

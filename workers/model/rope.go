@@ -71,8 +71,8 @@ func (r RopeScaling) validate() error {
 
 // frequencies returns the angle that each pair of a head turns by from one position to the next. Published models were trained with what
 // transformers makes of it in float32, operation by operation: at position 131,072 the last place of a frequency near 1 is an angle of 0.008. So
-// the scaled ones are computed with its roundings, which add up to a dozen places; without scaling they are the nearest float32, at most one
-// place from its.
+// the scaled ones are computed with its roundings, which add up to a dozen places; without scaling they are the nearest float32, a place
+// or, seldom, two from its.
 func (c Config) frequencies() []float32 {
 	r, half := c.RopeScaling, c.HeadDim/2
 	factor := float32(r.Factor)

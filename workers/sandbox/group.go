@@ -159,8 +159,9 @@ func (g *group) oomKills() int64 {
 	return seen
 }
 
-// joined waits until a process is in the memory and the pids cgroup, which is before it takes its request; false without a group.
-func (g *group) joined(ctx context.Context) bool {
+// joined waits until a process is in the memory and the pids cgroup, which is before it takes its request; false without a group,
+// and when it has ended before.
+func (g *group) joined(ctx context.Context, ended func() bool) bool {
 	if g == nil {
 		return false
 	}
@@ -173,7 +174,7 @@ func (g *group) joined(ctx context.Context) bool {
 			return false
 		case <-time.After(time.Millisecond):
 		}
-		if time.Now().After(end) {
+		if ended() || time.Now().After(end) {
 			return false
 		}
 	}

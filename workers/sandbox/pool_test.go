@@ -155,6 +155,17 @@ func TestSlotsAreForkedAheadOnlyWithCoresThatNoCallNeeds(t *testing.T) {
 // poolOf starts a pool that takes the machine to have so many cores.
 func poolOf(t *testing.T, cores int, opt Options) *Pool {
 	t.Helper()
+	p := openPool(t, opt)
+	p.cores = cores
+	if err := p.launch(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// openPool is a pool of this user's tier that has not been launched.
+func openPool(t *testing.T, opt Options) *Pool {
+	t.Helper()
 	opt.Tier = testTier()
 	opt, err := opt.resolve()
 	if err != nil {
@@ -165,10 +176,6 @@ func poolOf(t *testing.T, cores int, opt Options) *Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	p.cores = cores
-	if err := p.launch(deadline(t)); err != nil {
-		t.Fatal(err)
-	}
 	return p
 }
 

@@ -91,7 +91,7 @@ func (p *Pool) preflight(ctx context.Context, z *zygote) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	joined := sl.seat.group.joined(ctx)
+	joined := sl.seat.group.joined(ctx, func() bool { return sl.awaitGone(0) })
 	res, gone, err := execute(ctx, sl, Call{ID: "preflight", Code: bait.code(limits), Limits: limits})
 	if gone {
 		p.seats.give(sl.seat)

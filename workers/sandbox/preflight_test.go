@@ -15,15 +15,7 @@ import (
 
 // A layer that goes away while the pool runs is found by the next look, and the zygote gets no more calls.
 func TestTheCanariesRunAgainInEveryZygote(t *testing.T) {
-	opt, err := Options{Tier: testTier(), Zygotes: 2, Warm: 1}.resolve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := open(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
+	p := openPool(t, Options{Zygotes: 2, Warm: 1})
 	var gone atomic.Bool
 	p.landlock = func() bool { return !gone.Load() }
 	if err := p.launch(deadline(t)); err != nil {
@@ -119,15 +111,18 @@ func TestACallThatDoesNotJoinItsCgroupIsAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &group{memory: dir, pids: dir}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if r := (Report{Layers: []Layer{groupLayer(g.joined(ctx))}}); !errors.Is(r.refusal(), ErrLayer) || !strings.Contains(r.refusal().Error(), "cgroup") {
+	looks := 0
+	ended := func() bool { looks++; return looks == 3 }
+	if r := (Report{Layers: []Layer{groupLayer(g.joined(t.Context(), ended))}}); !errors.Is(r.refusal(), ErrLayer) || !strings.Contains(r.refusal().Error(), "cgroup") {
 		t.Errorf("an empty cgroup is %v, expected a refusal that names it", r.refusal())
+	}
+	if looks != 3 {
+		t.Errorf("%d looks at a process that had ended by the third", looks)
 	}
 	if err := os.WriteFile(procs, []byte("7\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := (Report{Layers: []Layer{groupLayer(g.joined(t.Context()))}}); r.refusal() != nil {
+	if r := (Report{Layers: []Layer{groupLayer(g.joined(t.Context(), ended))}}); r.refusal() != nil {
 		t.Error(r.refusal())
 	}
 }

@@ -113,8 +113,8 @@ func worst(f figures, results []result) {
 	f.set("rl_minutes_max", -least(func(r result) float64 { return -r.Minutes }))
 }
 
-// against counts the seeds in which the ablation without RoC ends with a higher tool-error rate in correct trajectories: of the
-// last training rollouts as the paper plots them, and of the last held-out evaluation.
+// against counts the seeds in which the ablation without RoC has a higher tool-error rate in correct trajectories: of the last
+// training rollouts as the paper plots them, of the whole run's, and of the last held-out evaluation.
 func against(f figures, results []result) {
 	seeds, rollouts, whole, heldOut := 0, 0, 0, 0
 	for _, a := range results {

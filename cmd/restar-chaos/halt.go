@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// stopAt is what the command says when the run is well past checkpoints that are pruned by now.
-	stopAt = "stage2: step"
+	// stopAt is what the command says when the run is well past checkpoints that are pruned by now. Its lines come at intervals, so
+	// it may be at the stage's filter or at a step.
+	stopAt = "stage2: "
 	// stopWait bounds the wait for stopAt: many times what the whole run takes.
 	stopWait = 5 * time.Minute
 )
